@@ -1,0 +1,151 @@
+// The connection behind net/connection.h: a socket, the parser of what comes in, the queue of what
+// goes out. Reading is armed by readiness, so an idle connection owns no buffer; writing is tried
+// at once and waits for room only when the socket is full.
+//
+// Its life: start() by its loop; close_for() from anywhere on the loop closes the socket and posts
+// the end, where the handler is told and the loop drops the connection.
+//
+// Threads: the I/O thread's, except cut_from_any_thread().
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "net/addresses.h"
+#include "net/asio.h"
+#include "net/connection.h"
+#include "net/io_loop.h"
+#include "net/output_queue.h"
+#include "net/resp_parser.h"
+#include "net/server.h"
+
+namespace ingot::net {
+
+// Past this much unsent output the client's commands are no longer read, until half of it is gone.
+inline constexpr uint64_t kOutputPauseBytes = 1u << 20;
+
+inline int64_t steady_now_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+class ConnectionImpl final : public Connection,
+                             public std::enable_shared_from_this<ConnectionImpl> {
+ public:
+  ConnectionImpl(IoLoop& loop, Socket socket, Addresses addresses);
+  ~ConnectionImpl() override;
+
+  // Serves the handler, or sends the refusal and closes.
+  void start(Welcome welcome);
+
+  // For the loop's list.
+  size_t slot() const { return slot_; }
+  void set_slot(size_t slot) { slot_ = slot; }
+  void close_if_idle(int64_t now_ms);
+  bool on_tick(int64_t now_ms);  // false: needs no further ticks
+
+  // Closes as close() does, with the reason that the handler will hear.
+  void close_for(std::string_view reason);
+  // Closes for owing too much. Any thread, while the ledger lists this connection.
+  void cut_from_any_thread();
+
+  IoThread& thread() override { return loop_; }
+  const std::string& peer_address() const override { return addresses_.peer; }
+  const std::string& local_address() const override { return addresses_.local; }
+  int fd() const override { return fd_; }
+  std::string& out() override;
+  void send_body(std::unique_ptr<BodySource> body) override;
+  void flush() override;
+  void pause_reading() override { ++pauses_; }
+  void resume_reading() override;
+  void close_after_flush() override;
+  void close() override { close_for("Closed by the server"); }
+  void set_idle_exempt(bool exempt) override;
+  void set_busy(bool busy) override;
+  void set_authenticated(bool authenticated) override { authenticated_ = authenticated; }
+
+ private:
+  // A large argument on its way to its stage.
+  struct Staging {
+    std::shared_ptr<ArgumentStage> stage;
+    uint64_t missing = 0;  // bytes that have not come yet
+    std::string piece;     // those that came since the last write
+    bool writing = false;  // the stage has not said ready yet
+    bool discard = false;  // it wants no more
+  };
+
+  // Input (connection_input.cc).
+  bool may_read() const;
+  void arm_read();
+  void on_readable();
+  void read_some();
+  size_t fill_parser(ErrorCode& error);
+  size_t fill_stage(ErrorCode& error);
+  void continue_input();
+  void process_input();
+  bool deliver();
+  void begin_large_argument();
+  bool feed_stage();
+  void on_staged(bool ok);
+  void on_eof();
+  void resume_input();
+  void account_input();
+  bool peer_hung_up() const;
+
+  // Output (connection_output.cc).
+  void drive_output();
+  bool pull_body(BodySource& body);
+  void on_body_piece(std::optional<std::string> piece);
+  size_t write_queue();
+  size_t write(std::span<const asio::const_buffer> buffers);
+  void arm_write();
+  void settle_output();
+  void account_output();
+  void enforce_output_limits();
+  void cut();
+  void watch();
+  void finish_if_done();
+  void post_finish_if_done();
+  void post(void (ConnectionImpl::*method)());
+
+  IoLoop& loop_;
+  const Addresses addresses_;
+  Socket socket_;
+  const int fd_;
+  std::shared_ptr<Handler> handler_;  // null: refused
+  size_t slot_ = 0;
+
+  RespParser parser_;
+  std::unique_ptr<Staging> staging_;
+  uint32_t read_bytes_;
+  int pauses_ = 0;
+  uint64_t accounted_input_ = 0;
+
+  std::string out_;
+  OutputQueue queue_;
+  uint64_t accounted_output_ = 0;
+  int64_t soft_limit_since_ms_ = 0;  // 0: below it
+
+  bool closed_ = false;
+  bool closing_ = false;       // close_after_flush() was called
+  bool eof_ = false;           // the client sends no more
+  bool input_ended_ = false;   // nothing more is to be read or delivered
+  bool read_armed_ = false;    // a wait for readability is pending
+  bool data_waiting_ = false;  // readable, but reading was paused when that was seen
+  bool processing_ = false;    // inside of process_input()
+  bool resume_posted_ = false;
+  bool output_paused_ = false;
+  bool write_armed_ = false;
+  bool driving_ = false;     // inside of drive_output()
+  bool body_asked_ = false;  // the body at the front owes a piece
+  bool watched_ = false;
+  bool busy_ = false;
+  bool idle_exempt_ = false;
+  bool authenticated_ = true;
+};
+
+}  // namespace ingot::net

@@ -1,0 +1,209 @@
+// A connection's input: from readiness to commands in the handler's hands.
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "net/batch_pool.h"
+#include "net/connection_impl.h"
+
+namespace ingot::net {
+namespace {
+
+constexpr size_t kStagePieceBytes = 256 * 1024;
+static_assert(kStagePieceBytes <= kStageThresholdBytes);
+
+}  // namespace
+
+bool ConnectionImpl::may_read() const {
+  return !closed_ && !input_ended_ && pauses_ == 0 && !output_paused_ &&
+         !(staging_ && staging_->writing);
+}
+
+// Armed even while reading is paused, so that a hang-up of the client is seen; but not when there
+// is data that would make it fire again at once.
+void ConnectionImpl::arm_read() {
+  if (read_armed_ || data_waiting_ || closed_ || input_ended_) return;
+  read_armed_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorCode& error) {
+    self->read_armed_ = false;
+    if (!error) self->on_readable();
+  });
+}
+
+void ConnectionImpl::on_readable() {
+  if (closed_ || input_ended_) return;
+  if (may_read()) return read_some();
+  data_waiting_ = true;
+  if (idle_exempt_ && peer_hung_up()) return close_for("Client closed connection");
+  watch();
+}
+
+bool ConnectionImpl::peer_hung_up() const {
+  pollfd state{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+  return poll(&state, 1, 0) == 1;
+}
+
+void ConnectionImpl::read_some() {
+  ErrorCode error;
+  const size_t bytes = staging_ ? fill_stage(error) : fill_parser(error);
+  if (is_would_block(error)) {
+    parser_.release_if_empty();
+    return arm_read();
+  }
+  if (error == asio::error::eof) return on_eof();
+  if (error) return close_for("Error reading from client: " + error.message());
+  loop_.count_in(bytes);
+  last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
+  continue_input();
+}
+
+size_t ConnectionImpl::fill_parser(ErrorCode& error) {
+  const auto room = parser_.prepare(read_bytes_);
+  const size_t bytes = socket_.read_some(asio::buffer(room.data(), room.size()), error);
+  parser_.commit(bytes);
+  if (bytes == room.size()) {
+    read_bytes_ = BatchPool::kLargeBytes;  // more than that was waiting
+  } else if (bytes < BatchPool::kSmallBytes / 2) {
+    read_bytes_ = BatchPool::kSmallBytes;
+  }
+  return bytes;
+}
+
+size_t ConnectionImpl::fill_stage(ErrorCode& error) {
+  std::string& piece = staging_->piece;
+  const size_t held = piece.size();
+  const size_t room = std::min<uint64_t>(kStagePieceBytes - held, staging_->missing);
+  size_t bytes = 0;
+  piece.resize_and_overwrite(held + room, [&](char* data, size_t) {
+    bytes = socket_.read_some(asio::buffer(data + held, room), error);
+    return held + bytes;
+  });
+  staging_->missing -= bytes;
+  return bytes;
+}
+
+void ConnectionImpl::on_eof() {
+  eof_ = input_ended_ = true;
+  parser_.reset();
+  staging_.reset();
+  account_input();
+  finish_if_done();
+}
+
+// Whatever is at hand is parsed as far as that is allowed now, then reading goes on.
+void ConnectionImpl::continue_input() {
+  if (closed_ || processing_) return;
+  processing_ = true;
+  process_input();
+  processing_ = false;
+  if (closed_) return;
+  parser_.release_if_empty();
+  account_input();
+  arm_read();
+}
+
+void ConnectionImpl::process_input() {
+  const Limits& limits = loop_.state().limits;
+  while (may_read()) {
+    if (staging_) {
+      if (!feed_stage()) return;
+      continue;
+    }
+    const ParseLimits parse_limits{
+        .bulk_bytes_max = limits.proto_max_bulk_bytes.load(std::memory_order_relaxed),
+        .authenticated = authenticated_};
+    switch (parser_.parse(parse_limits)) {
+      case RespParser::Status::kNeedMore:
+        deliver();
+        if (parser_.held_bytes() > limits.query_buffer_bytes_max.load(std::memory_order_relaxed)) {
+          close_for("Closing client that reached max query buffer length");
+        }
+        return;
+      case RespParser::Status::kLargeArgument:
+        // What came before is executed first, and may pause reading.
+        if (!deliver()) begin_large_argument();
+        break;
+      case RespParser::Status::kError:
+        // What came before may have been an AUTH that makes this right.
+        if (deliver()) break;
+        input_ended_ = true;
+        handler_->on_protocol_error(parser_.error());
+        flush();
+        return;
+    }
+  }
+}
+
+bool ConnectionImpl::deliver() {
+  if (!parser_.has_commands()) return false;
+  handler_->on_commands(parser_.take_batch());
+  flush();
+  return true;
+}
+
+void ConnectionImpl::begin_large_argument() {
+  const uint64_t bytes = parser_.large_argument_bytes();
+  auto stage = handler_->stage_argument(parser_.arguments_so_far(), bytes);
+  flush();
+  if (closed_) return;
+  if (!stage) return parser_.gather();
+  staging_ = std::make_unique<Staging>(Staging{.stage = stage, .missing = bytes});
+  parser_.stage(std::move(stage));
+}
+
+// True when the argument is complete and parsing may go on behind it.
+bool ConnectionImpl::feed_stage() {
+  Staging& staging = *staging_;
+  const size_t room = kStagePieceBytes - staging.piece.size();
+  staging.missing -= parser_.take_raw(std::min<uint64_t>(room, staging.missing), staging.piece);
+  if (staging.missing > 0 && staging.piece.size() < kStagePieceBytes) return false;
+  if (staging.discard) {
+    staging.piece.clear();
+  } else if (!staging.piece.empty()) {
+    staging.writing = true;
+    staging.stage->write(std::exchange(staging.piece, {}), [weak = weak_from_this()](bool ok) {
+      if (const auto self = weak.lock()) self->on_staged(ok);
+    });
+    return may_read();  // the stage may have been ready at once
+  }
+  if (staging.missing == 0) staging_.reset();
+  return true;
+}
+
+void ConnectionImpl::on_staged(bool ok) {
+  if (closed_ || !staging_) return;
+  staging_->writing = false;
+  if (!ok) staging_->discard = true;
+  resume_input();
+}
+
+void ConnectionImpl::resume_reading() {
+  --pauses_;
+  resume_input();
+}
+
+// Posted, because the caller may be anywhere.
+void ConnectionImpl::resume_input() {
+  if (processing_ || resume_posted_ || !may_read()) return;
+  resume_posted_ = true;
+  asio::post(loop_.executor(), [self = shared_from_this()] {
+    self->resume_posted_ = false;
+    if (!self->may_read()) return;
+    self->data_waiting_ = false;
+    self->continue_input();
+  });
+}
+
+void ConnectionImpl::account_input() {
+  const uint64_t piece = staging_ ? staging_->piece.capacity() : 0;
+  const uint64_t held = parser_.capacity() + piece;
+  if (held == 0 && accounted_input_ == 0) return;
+  loop_.state().query_bytes.fetch_add(held - accounted_input_, std::memory_order_relaxed);
+  accounted_input_ = held;
+  const uint64_t used = parser_.held_bytes() + (staging_ ? staging_->piece.size() : 0);
+  query_buffer_bytes.store(used, std::memory_order_relaxed);
+  query_buffer_free.store(held - std::min(held, used), std::memory_order_relaxed);
+}
+
+}  // namespace ingot::net

@@ -1,0 +1,30 @@
+// Who owes how much output, over all I/O threads of a server: enforces the bound on the sum by
+// cutting those that owe most. A connection is listed only while the kernel does not take its
+// replies, so that ordinary traffic never comes here.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+namespace ingot::net {
+
+class ConnectionImpl;
+
+class OutputLedger {
+ public:
+  // `connection` stays listed until remove(); its output_bytes says what it owes.
+  void add(ConnectionImpl& connection);
+  void remove(ConnectionImpl& connection);
+
+  // Has the largest debtors cut until the rest owes at most `bytes_max`.
+  void enforce(uint64_t bytes_max);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<ConnectionImpl*, bool> debtors_;  // to: whether it is being cut already
+};
+
+}  // namespace ingot::net

@@ -1,0 +1,89 @@
+// What a command gets to work with. A handler knows nothing of threads, sockets or engines: a read
+// handler sees one state, a write handler the writer's overlay, a session handler no data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "src/command/args.h"
+#include "src/command/client.h"
+#include "src/command/reply.h"
+#include "src/command/row.h"
+#include "src/types/keyspace.h"
+
+namespace ingot::exec {
+class Store;
+class View;
+struct Services;
+}  // namespace ingot::exec
+namespace ingot::types {
+class StagedString;
+}
+
+namespace ingot::command {
+
+// What commands ask of the running server. Every reference outlives every command.
+using Services = exec::Services;
+
+class ReadContext {
+ public:
+  types::KeyReader& keys;
+  ReplySink& reply;
+  int db;
+  Services& services;
+  // The state that is read, for replies that go on reading after the command returned (streams).
+  // Null inside EXEC with writes and in a probe without a snapshot.
+  std::shared_ptr<const exec::View> view;
+
+  int64_t now_ms() const { return keys.now_ms(); }
+};
+
+// Work that is too large for the writer: done in the pool at a view, its result kept for the
+// unit's next run. See Writer.
+struct Prepared {
+  virtual ~Prepared() = default;
+};
+using Prepare = std::function<std::shared_ptr<Prepared>(types::KeyReader& keys, exec::Store& store,
+                                                        storage::Status* error)>;
+
+class WriteContext {
+ public:
+  types::KeyWriter& keys;
+  ReplySink& reply;
+  int db;
+  Services& services;
+  Client& client;  // its plain members may be changed only by commands that route as exclusive
+
+  // The large argument that was staged instead of standing in the arguments, or null.
+  types::StagedString* staged = nullptr;
+  // What an earlier run of this command asked for by needs(), or null.
+  std::shared_ptr<Prepared> prepared = nullptr;
+  // Preparing did not help (the source kept changing, or only this transaction has it): a large
+  // result must be made here and now, without needs().
+  bool in_place = false;
+
+  int64_t now_ms() const { return keys.now_ms(); }
+
+  // Gives up this run: everything is undone, `work` runs in the pool, then the command runs again
+  // with `prepared` set. The handler returns right after.
+  void needs(Prepare work) { work_ = std::move(work); }
+  const Prepare& work() const { return work_; }
+
+  Prepare work_ = {};  // by needs(); not private, so that the context stays an aggregate
+};
+
+class SessionContext {
+ public:
+  Client& client;
+  ReplySink& reply;
+  Services& services;
+  bool in_exec = false;
+};
+
+// Redis' sentence for a wrong number of arguments; `full_name` as "client|kill".
+std::string wrong_arity_error(std::string_view full_name);
+
+}  // namespace ingot::command

@@ -1,0 +1,14 @@
+// Redis' glob patterns: * ? [abc] [^a-z] and \ for the next character. Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ingot::command {
+
+bool glob_matches(std::string_view pattern, std::string_view text, bool ignore_case = false);
+
+// What every match begins with: the pattern up to its first special character, unescaped.
+std::string literal_prefix(std::string_view pattern);
+
+}  // namespace ingot::command

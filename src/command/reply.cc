@@ -1,0 +1,17 @@
+// Encoded replies; see reply.h.
+#include "src/command/reply.h"
+
+namespace ingot::command {
+
+void EncodedReply::truncate(size_t mark) {
+  bytes.resize(mark);
+  while (!bodies.empty() && bodies.back().offset > mark) bodies.pop_back();
+}
+
+void RespSink::stream(Stream body) {
+  writer_.bulk_header(body.bytes);
+  out_.bodies.push_back({.offset = out_.bytes.size(), .source = std::move(body.source)});
+  writer_.bulk_end();
+}
+
+}  // namespace ingot::command

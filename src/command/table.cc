@@ -1,0 +1,192 @@
+// The list of the families and look-up by name; see table.h.
+#include "src/command/table.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "src/commands/families.h"
+
+namespace ingot::command {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+std::vector<std::span<const CommandRow>> families() {
+  using namespace commands;
+  return {string_rows(),     string_numeric_rows(), string_range_rows(), lcs_rows(),
+          generic_rows(),    expire_rows(),         scan_rows(),         object_rows(),
+          transaction_rows(), connection_rows(),    client_rows(),       server_rows(),
+          keyspace_admin_rows(), config_rows(),     command_rows(),      debug_rows(),
+          cluster_rows()};
+}
+
+// Redis shows the first arguments, each and all of them cut.
+std::string unknown_command(Args args) {
+  constexpr size_t kShown = 128;
+  std::string error = "ERR unknown command '";
+  error.append(args[0].substr(0, kShown)).append("', with args beginning with: ");
+  std::string shown;
+  for (size_t i = 1; i < args.size() && shown.size() < kShown; ++i) {
+    shown.append("'").append(args[i].substr(0, kShown - shown.size())).append("' ");
+  }
+  return error + shown;
+}
+
+bool arity_fits(const CommandRow& row, size_t arguments) {
+  auto given = static_cast<int>(std::min<size_t>(arguments, 1u << 30));
+  return row.arity >= 0 ? given == row.arity : given >= -row.arity;
+}
+
+const CommandRow* find_subcommand(const CommandRow& parent, std::string_view name) {
+  std::string wanted = lower(name);
+  for (const CommandRow& row : parent.subcommands) {
+    if (row.name == wanted) return &row;
+  }
+  return nullptr;
+}
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return result;
+}
+
+// Where the specification's keys begin; past the end when its keyword is not there.
+size_t first_index(const KeySpec& spec, Args args) {
+  if (spec.keyword.empty()) return static_cast<size_t>(spec.begin);
+  // A negative beginning searches backwards from the end.
+  auto size = static_cast<int>(args.size());
+  int step = spec.begin >= 0 ? 1 : -1;
+  for (int i = spec.begin >= 0 ? spec.begin : size + spec.begin; i > 0 && i < size; i += step) {
+    if (lower(args[static_cast<size_t>(i)]) == lower(spec.keyword)) {
+      return static_cast<size_t>(i) + 1;
+    }
+  }
+  return args.size();
+}
+
+void add_range(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
+  auto size = static_cast<int>(args.size());
+  auto begin = static_cast<int>(first);
+  int last = begin + spec.last;
+  if (spec.last < 0) {
+    last = size + spec.last;
+    if (spec.limit > 1) last = begin + (last - begin) / spec.limit;
+  }
+  for (int i = begin; i <= last && i < size; i += spec.step) {
+    keys->push_back({.index = static_cast<size_t>(i), .flags = spec.flags});
+  }
+}
+
+void add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
+  size_t count_index = first + static_cast<size_t>(spec.last);
+  if (count_index >= args.size()) return;
+  size_t count = 0;
+  for (char c : args[count_index]) {
+    if (c < '0' || c > '9' || count > args.size()) return;
+    count = count * 10 + static_cast<size_t>(c - '0');
+  }
+  size_t index = first + static_cast<size_t>(spec.first_key);
+  for (; count > 0 && index < args.size(); --count, index += static_cast<size_t>(spec.step)) {
+    keys->push_back({.index = index, .flags = spec.flags});
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> Table::check_renames(
+    std::span<const std::pair<std::string, std::string>> renames) {
+  Table table;
+  for (const auto& [from, to] : renames) {
+    if (table.find(from) == nullptr) return "No such command in rename-command";
+    if (!to.empty() && table.find(to) != nullptr) return "Target command name already exists";
+    const CommandRow* row = table.find(from);
+    table.by_name_.erase(lower(from));
+    if (!to.empty()) table.by_name_.emplace(lower(to), row);
+  }
+  return std::nullopt;
+}
+
+Table::Table(std::span<const std::pair<std::string, std::string>> renames) {
+  for (auto family : families()) {
+    for (const CommandRow& row : family) {
+      rows_.push_back(&row);
+      by_name_.emplace(std::string(row.name), &row);
+    }
+  }
+  for (const auto& [from, to] : renames) {
+    auto found = by_name_.find(lower(from));
+    if (found == by_name_.end()) continue;
+    const CommandRow* row = found->second;
+    by_name_.erase(found);
+    if (!to.empty()) {
+      by_name_.emplace(lower(to), row);
+    } else {
+      std::erase(rows_, row);
+    }
+  }
+}
+
+const CommandRow* Table::find(std::string_view name) const {
+  constexpr size_t kLongestName = 64;
+  std::array<char, kLongestName> buffer;
+  if (name.size() > buffer.size()) return nullptr;
+  std::transform(name.begin(), name.end(), buffer.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  auto found = by_name_.find(std::string_view(buffer.data(), name.size()));
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Resolved Table::resolve(Args args, std::string* error) const {
+  const CommandRow* row = find(args[0]);
+  if (row == nullptr) {
+    *error = unknown_command(args);
+    return {};
+  }
+  Resolved resolved{.row = row, .parent = nullptr};
+  if (!row->subcommands.empty() && args.size() >= 2) {
+    resolved = {.row = find_subcommand(*row, args[1]), .parent = row};
+    if (resolved.row == nullptr) {
+      constexpr size_t kShown = 128;
+      *error = "ERR unknown subcommand '" + std::string(args[1].substr(0, kShown)) + "'. Try " +
+               upper(row->name) + " HELP.";
+      return {};
+    }
+  }
+  if (!arity_fits(*resolved.row, args.size())) {
+    *error = wrong_arity_error(full_name(resolved.parent, *resolved.row));
+  }
+  return resolved;
+}
+
+std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
+  std::vector<KeyAt> keys;
+  for (const KeySpec& spec : row.keys) {
+    size_t first = first_index(spec, args);
+    if (first >= args.size()) continue;
+    if (spec.find == KeySpec::Find::kRange) {
+      add_range(spec, first, args, &keys);
+    } else {
+      add_counted(spec, first, args, &keys);
+    }
+  }
+  return keys;
+}
+
+std::string full_name(const CommandRow* parent, const CommandRow& row) {
+  if (parent == nullptr) return std::string(row.name);
+  return std::string(parent->name) + "|" + std::string(row.name);
+}
+
+std::string wrong_arity_error(std::string_view full_name) {
+  return "ERR wrong number of arguments for '" + std::string(full_name) + "' command";
+}
+
+}  // namespace ingot::command

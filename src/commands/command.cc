@@ -1,0 +1,276 @@
+// COMMAND: what the server says of its commands, all of it from their rows.
+#include <optional>
+#include <string>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/command/glob.h"
+#include "src/command/help.h"
+#include "src/command/table.h"
+#include "src/commands/command_docs.h"
+#include "src/commands/families.h"
+#include "src/exec/services.h"
+
+namespace ingot::commands {
+namespace {
+
+using command::Args;
+using command::CommandRow;
+using command::SessionContext;
+using command::Table;
+
+// By name as COMMAND INFO takes it: "get", "client|kill".
+command::Resolved by_name(const Table& table, std::string_view name) {
+  size_t bar = name.find('|');
+  const CommandRow* row = table.find(name.substr(0, bar));
+  if (row == nullptr || bar == std::string_view::npos) return {.row = row, .parent = nullptr};
+  for (const CommandRow& subcommand : row->subcommands) {
+    if (command::equals_ignore_case(subcommand.name, name.substr(bar + 1))) {
+      return {.row = &subcommand, .parent = row};
+    }
+  }
+  return {};
+}
+
+void reply_infos(SessionContext& context, Args names) {
+  const Table& table = context.services.table;
+  if (names.empty()) {
+    context.reply.array(table.rows().size());
+    for (const CommandRow* row : table.rows()) reply_info(context.reply, nullptr, *row);
+    return;
+  }
+  context.reply.array(names.size());
+  for (std::string_view name : names) {
+    command::Resolved found = by_name(table, name);
+    if (found.row == nullptr) {
+      context.reply.null();
+    } else {
+      reply_info(context.reply, found.parent, *found.row);
+    }
+  }
+}
+
+void command_all(SessionContext& context, Args) {
+  reply_infos(context, {});
+}
+void command_info(SessionContext& context, Args args) {
+  reply_infos(context, args.subspan(2));
+}
+
+void command_count(SessionContext& context, Args) {
+  context.reply.integer(static_cast<int64_t>(context.services.table.rows().size()));
+}
+
+void command_docs(SessionContext& context, Args args) {
+  const Table& table = context.services.table;
+  std::vector<command::Resolved> found;
+  if (args.size() == 2) {
+    for (const CommandRow* row : table.rows()) found.push_back({.row = row, .parent = nullptr});
+  }
+  for (std::string_view name : args.subspan(2)) {
+    command::Resolved one = by_name(table, name);
+    if (one.row != nullptr) found.push_back(one);
+  }
+  context.reply.map(found.size());
+  for (const auto& one : found) reply_docs(context.reply, one.parent, *one.row);
+}
+
+// Which names COMMAND LIST shows.
+struct Filter {
+  uint32_t acl = 0;
+  std::optional<std::string_view> pattern;
+  bool nothing = false;
+
+  bool takes(const CommandRow& row, const std::string& name) const {
+    if (nothing) return false;
+    if (pattern) return command::glob_matches(*pattern, name, /*ignore_case=*/true);
+    return acl == 0 || (row.acl & acl) != 0;
+  }
+};
+
+void command_list(SessionContext& context, Args args) {
+  Filter filter;
+  if (args.size() != 2) {
+    bool by = args.size() == 5 && command::equals_ignore_case(args[2], "filterby");
+    if (by && command::equals_ignore_case(args[3], "module")) {
+      filter.nothing = true;  // there are no modules
+    } else if (by && command::equals_ignore_case(args[3], "aclcat")) {
+      filter.acl = acl_category(args[4]);
+      filter.nothing = filter.acl == 0;
+    } else if (by && command::equals_ignore_case(args[3], "pattern")) {
+      filter.pattern = args[4];
+    } else {
+      return context.reply.error(command::error::kSyntax);
+    }
+  }
+  bool filtered = args.size() != 2;
+  std::vector<std::string> names;
+  for (const CommandRow* row : context.services.table.rows()) {
+    std::string name(row->name);
+    if (filter.takes(*row, name)) names.push_back(name);
+    if (!filtered) continue;
+    for (const CommandRow& subcommand : row->subcommands) {
+      std::string full = command::full_name(row, subcommand);
+      if (filter.takes(subcommand, full)) names.push_back(full);
+    }
+  }
+  filtered ? context.reply.array(names.size()) : context.reply.set(names.size());
+  for (const std::string& name : names) context.reply.bulk(name);
+}
+
+void reply_keys(SessionContext& context, Args args, bool with_flags) {
+  Args line = args.subspan(2);
+  std::string error;
+  command::Resolved found = context.services.table.resolve(line, &error);
+  if (found.row == nullptr) return context.reply.error("ERR Invalid command specified");
+  if (found.row->keys.size() == 0) {
+    return context.reply.error("ERR The command has no key arguments");
+  }
+  if (!error.empty()) {
+    return context.reply.error("ERR Invalid number of arguments specified for command");
+  }
+  auto keys = command::keys_of(*found.row, line);
+  if (keys.empty()) return context.reply.error("ERR Invalid arguments specified for command");
+  context.reply.array(keys.size());
+  for (const command::KeyAt& key : keys) {
+    if (!with_flags) {
+      context.reply.bulk(line[key.index]);
+      continue;
+    }
+    context.reply.array(2);
+    context.reply.bulk(line[key.index]);
+    auto names = key_flag_names(key.flags);
+    context.reply.set(names.size());
+    for (std::string_view name : names) context.reply.simple(name);
+  }
+}
+
+void command_getkeys(SessionContext& context, Args args) {
+  reply_keys(context, args, false);
+}
+void command_getkeysandflags(SessionContext& context, Args args) {
+  reply_keys(context, args, true);
+}
+
+void command_help(SessionContext& context, Args) {
+  command::reply_help(
+      context.reply, "COMMAND",
+      {"(no subcommand)", "    Return details about all Redis commands.", "COUNT",
+       "    Return the total number of commands in this Redis server.", "LIST",
+       "    Return a list of all commands in this Redis server.", "INFO [<command-name> ...]",
+       "    Return details about multiple Redis commands.",
+       "    If no command names are given, documentation details for all",
+       "    commands are returned.", "DOCS [<command-name> ...]",
+       "    Return documentation details about multiple Redis commands.",
+       "    If no command names are given, documentation details for all",
+       "    commands are returned.", "GETKEYS <full-command>",
+       "    Return the keys from a full Redis command.", "GETKEYSANDFLAGS <full-command>",
+       "    Return the keys and the access flags from a full Redis command."});
+}
+
+constexpr uint32_t kFlags = command::flag::kLoading | command::flag::kStale;
+constexpr uint32_t kAcl = command::acl::kSlow | command::acl::kConnection;
+
+constexpr CommandRow kSubcommands[] = {
+    {.name = "getkeys",
+     .arity = -4,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "2.8.13",
+     .complexity = "O(N) in the arguments",
+     .summary = "Find the keys of a command line",
+     .handler = command_getkeys,
+     .immediate = true},
+    {.name = "info",
+     .arity = -2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "2.8.13",
+     .complexity = "O(N) in the commands named",
+     .summary = "Describe commands: arity, flags, keys",
+     .history = "7.0.0: Without a name it describes them all.",
+     .tips = "nondeterministic_output_order",
+     .arguments = "command-name:string?*",
+     .handler = command_info,
+     .immediate = true},
+    {.name = "list",
+     .arity = -2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "7.0.0",
+     .complexity = "O(N) in the commands there are",
+     .summary = "The names of the commands",
+     .tips = "nondeterministic_output_order",
+     .arguments = "filterby:oneof=FILTERBY?(module-name:string=MODULE category:string=ACLCAT "
+                  "pattern:pattern=PATTERN)",
+     .handler = command_list,
+     .immediate = true},
+    {.name = "count",
+     .arity = 2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "2.8.13",
+     .complexity = "O(1)",
+     .summary = "The number of commands",
+     .handler = command_count,
+     .immediate = true},
+    {.name = "docs",
+     .arity = -2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "7.0.0",
+     .complexity = "O(N) in the commands named",
+     .summary = "Document commands: purpose, history, arguments",
+     .tips = "nondeterministic_output_order",
+     .arguments = "command-name:string?*",
+     .handler = command_docs,
+     .immediate = true},
+    {.name = "getkeysandflags",
+     .arity = -4,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "7.0.0",
+     .complexity = "O(N) in the arguments",
+     .summary = "Find the keys of a command line and what happens to them",
+     .handler = command_getkeysandflags,
+     .immediate = true},
+    {.name = "help",
+     .arity = 2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "What the subcommands are for",
+     .handler = command_help,
+     .immediate = true},
+};
+
+constexpr CommandRow kRows[] = {
+    {.name = "command",
+     .arity = -1,
+     .flags = kFlags,
+     .acl = kAcl,
+     .group = "server",
+     .since = "2.8.13",
+     .complexity = "O(N) in the commands there are",
+     .summary = "Describe every command",
+     .tips = "nondeterministic_output_order",
+     .handler = command_all,
+     .subcommands = kSubcommands,
+     .immediate = true},
+};
+
+}  // namespace
+
+std::span<const CommandRow> command_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

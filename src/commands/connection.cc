@@ -1,0 +1,263 @@
+// AUTH ECHO HELLO PING QUIT RESET SELECT: one client's relation to the server.
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/commands/client_name.h"
+#include "src/commands/families.h"
+#include "src/exec/services.h"
+#include "src/exec/writer.h"
+#include "src/server/config.h"
+
+namespace ingot::commands {
+namespace {
+
+using command::Args;
+using command::CommandRow;
+using command::SessionContext;
+
+constexpr std::string_view kWrongPassword =
+    "WRONGPASS invalid username-password pair or user is disabled.";
+
+// Takes as long for any two texts of a length, so that time tells nothing of where they differ.
+bool same_secret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  int difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
+  return difference == 0;
+}
+
+void set_authenticated(SessionContext& context, bool authenticated) {
+  context.client.authenticated = authenticated;
+  // Inside EXEC this is not the connection's thread; but who may call EXEC has authenticated.
+  if (context.in_exec || context.client.connection == nullptr) return;
+  context.client.connection->set_authenticated(authenticated);
+}
+
+bool authenticate(SessionContext& context, std::string_view user, std::string_view password) {
+  const auto settings = context.services.config.settings();
+  const std::string& required = settings->requirepass;
+  if (user != "default" || (!required.empty() && !same_secret(password, required))) return false;
+  set_authenticated(context, true);
+  return true;
+}
+
+void auth(SessionContext& context, Args args) {
+  if (args.size() > 3) return context.reply.error(command::error::kSyntax);
+  if (args.size() == 2 && context.services.config.settings()->requirepass.empty()) {
+    return context.reply.error(
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your configuration is correct?");
+  }
+  const std::string_view user = args.size() == 3 ? args[1] : "default";
+  if (!authenticate(context, user, args.back())) return context.reply.error(kWrongPassword);
+  context.reply.ok();
+}
+
+void echo(SessionContext& context, Args args) {
+  context.reply.bulk(args[1]);
+}
+
+void ping(SessionContext& context, Args args) {
+  if (args.size() > 2) return context.reply.error(command::wrong_arity_error("ping"));
+  if (args.size() == 2) return context.reply.bulk(args[1]);
+  context.reply.simple("PONG");
+}
+
+void quit(SessionContext& context, Args) {
+  context.client.close_after_reply = true;
+  context.reply.ok();
+}
+
+void select(SessionContext& context, Args args) {
+  const std::optional<int64_t> db = command::parse_integer(args[1]);
+  if (!db) return context.reply.error(command::error::kNotInteger);
+  if (*db < std::numeric_limits<int>::min() || *db > std::numeric_limits<int>::max()) {
+    return context.reply.error(
+        "ERR value is out of range, value must between -2147483648 and 2147483647");
+  }
+  if (*db < 0 || *db >= context.services.config.settings()->databases) {
+    return context.reply.error(command::error::kDbOutOfRange);
+  }
+  context.client.db = static_cast<int>(*db);
+  context.reply.ok();
+}
+
+void reset(SessionContext& context, Args) {
+  command::Client& client = context.client;
+  client.in_multi = false;
+  client.multi_failed = false;
+  client.queue.clear();
+  client.queued = -1;
+  context.services.writer.unwatch(client.id);
+  client.db = 0;
+  client.resp = 2;
+  context.reply.set_version(2);
+  client.set_name("");
+  client.reply_mode = command::ReplyMode::kOn;
+  set_authenticated(context, context.services.config.settings()->requirepass.empty());
+  context.reply.simple("RESET");
+}
+
+// What HELLO asks for.
+struct Greeting {
+  int version = 0;  // 0: stays as it is
+  std::optional<std::string_view> name;
+  std::optional<std::string_view> user;
+  std::string_view password;
+};
+
+// Answers an error, or nothing.
+std::string parse_hello(Args args, Greeting* greeting) {
+  if (args.size() < 2) return "";
+  const std::optional<int64_t> version = command::parse_integer(args[1]);
+  if (!version) return "ERR Protocol version is not an integer or out of range";
+  if (*version < 2 || *version > 3) return "NOPROTO unsupported protocol version";
+  greeting->version = static_cast<int>(*version);
+  for (size_t i = 2; i < args.size(); ++i) {
+    const size_t left = args.size() - i - 1;
+    if (command::equals_ignore_case(args[i], "auth") && left >= 2) {
+      greeting->user = args[i + 1];
+      greeting->password = args[i + 2];
+      i += 2;
+    } else if (command::equals_ignore_case(args[i], "setname") && left >= 1) {
+      if (!is_client_name(args[i + 1])) return std::string(kBadClientName);
+      greeting->name = args[++i];
+    } else {
+      return "ERR Syntax error in HELLO option '" + std::string(args[i]) + "'";
+    }
+  }
+  return "";
+}
+
+void hello(SessionContext& context, Args args) {
+  Greeting greeting;
+  const std::string error = parse_hello(args, &greeting);
+  if (!error.empty()) return context.reply.error(error);
+  command::Client& client = context.client;
+  if (greeting.user && !authenticate(context, *greeting.user, greeting.password)) {
+    return context.reply.error(kWrongPassword);
+  }
+  if (!client.authenticated) {
+    return context.reply.error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "RESP protocol version at the same time");
+  }
+  if (greeting.name) client.set_name(std::string(*greeting.name));
+  if (greeting.version != 0) {
+    client.resp = greeting.version;
+    context.reply.set_version(greeting.version);
+  }
+  context.reply.map(7);
+  context.reply.bulk("server");
+  context.reply.bulk("redis");  // and its version: clients choose what they do by them
+  context.reply.bulk("version");
+  context.reply.bulk("7.0.15");
+  context.reply.bulk("proto");
+  context.reply.integer(client.resp);
+  context.reply.bulk("id");
+  context.reply.integer(static_cast<int64_t>(client.id));
+  context.reply.bulk("mode");
+  context.reply.bulk("standalone");
+  context.reply.bulk("role");
+  context.reply.bulk("master");
+  context.reply.bulk("modules");
+  context.reply.array(0);
+}
+
+namespace flag = command::flag;
+
+constexpr uint32_t kAnytime = flag::kLoading | flag::kStale | flag::kFast;
+constexpr uint32_t kWithoutAuth = kAnytime | flag::kNoScript | flag::kNoAuth | flag::kAllowBusy;
+constexpr uint32_t kAcl = command::acl::kFast | command::acl::kConnection;
+
+constexpr CommandRow kRows[] = {
+    {.name = "auth",
+     .arity = -2,
+     .flags = kWithoutAuth,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "1.0.0",
+     .complexity = "O(N), N being the passwords of the user",
+     .summary = "Prove who the client is, by a password",
+     .history = "6.0.0: A user name may precede the password.",
+     .arguments = "username:string@6.0.0? password:string",
+     .handler = auth,
+     .immediate = true},
+    {.name = "echo",
+     .arity = 2,
+     .flags = kAnytime,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Answer the argument",
+     .arguments = "message:string",
+     .handler = echo,
+     .immediate = true},
+    {.name = "hello",
+     .arity = -1,
+     .flags = kWithoutAuth,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "Choose the protocol's version, and learn about the server",
+     .history = "6.2.0: Without arguments it only tells about the connection.",
+     .arguments = "arguments:block?(protover:integer username_password:block=AUTH?(username:string "
+                  "password:string) clientname:string=SETNAME?)",
+     .handler = hello,
+     .immediate = true},
+    {.name = "ping",
+     .arity = -1,
+     .flags = flag::kFast,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Answer PONG or the argument, to show that the server is there",
+     .tips = "request_policy:all_shards,response_policy:all_succeeded",
+     .arguments = "message:string?",
+     .handler = ping,
+     .immediate = true},
+    {.name = "quit",
+     .arity = -1,
+     .flags = kWithoutAuth,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "End the connection",
+     .handler = quit},
+    {.name = "reset",
+     .arity = 1,
+     .flags = kWithoutAuth,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Bring the connection back to the state of a new one",
+     .handler = reset},
+    {.name = "select",
+     .arity = 2,
+     .flags = kAnytime,
+     .acl = kAcl,
+     .group = "connection",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Change the database that the connection works on",
+     .arguments = "index:integer",
+     .handler = select,
+     .immediate = true},
+};
+
+}  // namespace
+
+std::span<const CommandRow> connection_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

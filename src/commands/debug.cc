@@ -1,0 +1,249 @@
+// DEBUG: what tests ask of a server. enable-debug-command decides who may (see Session::refusal).
+//
+// One row for all, as in Redis: its subcommands are no commands of their own there.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "src/command/context.h"
+#include "src/command/help.h"
+#include "src/commands/families.h"
+#include "src/commands/value_facts.h"
+#include "src/exec/services.h"
+#include "src/exec/store.h"
+#include "src/exec/writer.h"
+#include "src/types/digest.h"
+#include "src/types/string_value.h"
+
+namespace ingot::commands {
+namespace {
+
+using command::Args;
+using command::CommandRow;
+using command::equals_ignore_case;
+using command::ReadContext;
+using command::ReplySink;
+using types::Record;
+
+void sleep(ReadContext& ctx, Args args) {
+  constexpr double kSecondsMax = 1e9;
+  const double seconds = std::strtod(std::string(args[2]).c_str(), nullptr);
+  if (seconds > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, kSecondsMax)));
+  }
+  ctx.reply.ok();
+}
+
+void digest(ReadContext& ctx, Args) {
+  ctx.reply.simple(
+      types::digest_text(types::dataset_digest(ctx.keys.data(), ctx.keys.databases())));
+}
+
+void digest_value(ReadContext& ctx, Args args) {
+  ctx.reply.array(args.size() - 2);
+  for (const std::string_view key : args.subspan(2)) {
+    Record record;
+    const bool found = ctx.keys.peek(ctx.db, key, &record);
+    ctx.reply.simple(types::digest_text(
+        found ? types::value_digest(ctx.keys.data(), record) : types::Digest{}));
+  }
+}
+
+template <typename Integer>
+bool fits(int64_t value) {
+  return value >= std::numeric_limits<Integer>::min() &&
+         value <= std::numeric_limits<Integer>::max();
+}
+
+// The bytes of the string in a dump of Redis that compresses nothing.
+uint64_t serialized_length(const Record& record) {
+  if (types::string_length(record) <= 11 && !record.collection()) {
+    if (const auto value = command::parse_integer(record.payload())) {
+      if (fits<int8_t>(*value)) return 2;
+      if (fits<int16_t>(*value)) return 3;
+      if (fits<int32_t>(*value)) return 5;
+    }
+  }
+  const uint64_t length = types::string_length(record);
+  return length + (length < 64 ? 1 : length < 16384 ? 2 : 5);
+}
+
+void object(ReadContext& ctx, Args args) {
+  Record record;
+  if (!ctx.keys.peek(ctx.db, args[2], &record)) {
+    return ctx.reply.error(command::error::kNoSuchKey);
+  }
+  constexpr int64_t kClockMask = (1 << 24) - 1;  // Redis' clock of uses has 24 bits
+  const int64_t idle = idle_seconds(ctx, args[2]);
+  ctx.reply.simple(fmt::format(
+      "Value at:{} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+      fmt::ptr(&record), reference_count(record), types::string_encoding(record),
+      serialized_length(record), (ctx.now_ms() / 1000 - idle) & kClockMask, idle));
+}
+
+void set_active_expire(ReadContext& ctx, Args args) {
+  ctx.services.writer.set_active_expire(std::atoi(std::string(args[2]).c_str()) != 0);
+  ctx.reply.ok();
+}
+
+// What Redis would write to its dump and read back goes from memory to tables here; later reads
+// come from there.
+void reload(ReadContext& ctx, Args args) {
+  for (const std::string_view option : args.subspan(2)) {
+    if (!equals_ignore_case(option, "merge") && !equals_ignore_case(option, "noflush") &&
+        !equals_ignore_case(option, "nosave")) {
+      return ctx.reply.error(
+          "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+    }
+  }
+  const storage::Status status = ctx.services.store.engine().flush();
+  if (!status.ok()) return ctx.reply.error("ERR " + status.message());
+  ctx.reply.ok();
+}
+
+void reply_three(ReplySink& reply) {
+  for (int64_t i = 0; i < 3; ++i) reply.integer(i);
+}
+
+void reply_map(ReplySink& reply) {
+  reply.map(3);
+  for (int64_t i = 0; i < 3; ++i) {
+    reply.integer(i);
+    reply.boolean(i == 1);
+  }
+}
+
+void reply_with_attribute(ReplySink& reply) {
+  if (reply.version() >= 3) {
+    reply.attribute(1);
+    reply.bulk("key-popularity");
+    reply.array(2);
+    reply.bulk("key:123");
+    reply.integer(90);
+  }
+  reply.bulk("Some real reply following the attribute");
+}
+
+void reply_with_push(ReplySink& reply) {
+  if (reply.version() < 3) return reply.error("ERR RESP2 is not supported by this command");
+  reply.push(2);
+  reply.bulk("server-cpu-usage");
+  reply.integer(42);
+  reply.bulk("Some real reply following the push reply");
+}
+
+struct ProtocolType {
+  std::string_view name;
+  void (*answer)(ReplySink& reply);
+};
+
+// What clients are tried with; the values are Redis'.
+constexpr ProtocolType kProtocolTypes[] = {
+    {"string", [](ReplySink& reply) { reply.bulk("Hello World"); }},
+    {"integer", [](ReplySink& reply) { reply.integer(12345); }},
+    {"double", [](ReplySink& reply) { reply.real(3.141); }},
+    {"bignum",
+     [](ReplySink& reply) { reply.big_number("1234567999999999999999999999999999999"); }},
+    {"null", [](ReplySink& reply) { reply.null(); }},
+    {"array",
+     [](ReplySink& reply) {
+       reply.array(3);
+       reply_three(reply);
+     }},
+    {"set",
+     [](ReplySink& reply) {
+       reply.set(3);
+       reply_three(reply);
+     }},
+    {"map", reply_map},
+    {"attrib", reply_with_attribute},
+    {"push", reply_with_push},
+    {"verbatim", [](ReplySink& reply) { reply.verbatim("txt", "This is a verbatim\nstring"); }},
+    {"true", [](ReplySink& reply) { reply.boolean(true); }},
+    {"false", [](ReplySink& reply) { reply.boolean(false); }},
+};
+
+void protocol(ReadContext& ctx, Args args) {
+  for (const ProtocolType& type : kProtocolTypes) {
+    if (equals_ignore_case(args[2], type.name)) return type.answer(ctx.reply);
+  }
+  ctx.reply.error(
+      "ERR Wrong protocol type name. Please use one of the following: "
+      "string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false");
+}
+
+void help(ReadContext& ctx, Args) {
+  command::reply_help(
+      ctx.reply, "DEBUG",
+      {"DIGEST", "    Output a hex signature representing the current DB content.",
+       "DIGEST-VALUE <key> [<key> ...]",
+       "    Output a hex signature of the values of all the specified keys.", "OBJECT <key>",
+       "    Show low level info about `key` and associated value.", "PROTOCOL <type>",
+       "    Reply with a test value of the specified type. <type> can be: string,",
+       "    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
+       "    true, false.", "RELOAD [option ...]", "SET-ACTIVE-EXPIRE <0|1>",
+       "    Setting it to 0 disables expiring keys in background when they are not",
+       "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
+       "    default.", "SLEEP <seconds>", "    Stop the server for <seconds>. Decimals allowed."});
+}
+
+struct Subcommand {
+  std::string_view name;
+  size_t arguments;  // behind the name
+  bool and_more;
+  void (*run)(ReadContext& ctx, Args args);
+};
+
+constexpr Subcommand kSubcommands[] = {
+    {"digest", 0, false, digest},
+    {"digest-value", 0, true, digest_value},
+    {"help", 0, false, help},
+    {"object", 1, false, object},
+    {"protocol", 1, false, protocol},
+    {"reload", 0, true, reload},
+    {"set-active-expire", 1, false, set_active_expire},
+    {"sleep", 1, false, sleep},
+};
+
+void debug(ReadContext& ctx, Args args) {
+  const size_t arguments = args.size() - 2;
+  for (const Subcommand& subcommand : kSubcommands) {
+    if (!equals_ignore_case(args[1], subcommand.name)) continue;
+    if (arguments == subcommand.arguments ||
+        (arguments > subcommand.arguments && subcommand.and_more)) {
+      return subcommand.run(ctx, args);
+    }
+  }
+  constexpr size_t kShown = 128;
+  ctx.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                  std::string(args[1].substr(0, kShown)) + "'. Try DEBUG HELP.");
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "debug",
+     .arity = -2,
+     .flags = command::flag::kAdmin | command::flag::kNoScript | command::flag::kLoading |
+              command::flag::kStale,
+     .acl = command::acl::kAdmin | command::acl::kSlow | command::acl::kDangerous,
+     .group = "server",
+     .since = "1.0.0",
+     .complexity = "That of the subcommand",
+     .summary = "Tools for tests of the server",
+     .handler = debug,
+     .scans = true},
+};
+
+}  // namespace
+
+std::span<const CommandRow> debug_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,280 @@
+// When keys expire: EXPIRE and its relatives, TTL and its relatives, PERSIST.
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::WriteContext;
+using types::Record;
+
+// When a change of an expiry is wanted.
+struct Conditions {
+  bool only_without = false;  // NX
+  bool only_with = false;     // XX
+  bool only_later = false;    // GT
+  bool only_earlier = false;  // LT
+
+  bool hold(int64_t old_ms, int64_t new_ms) const {
+    if (only_without && old_ms != 0) return false;
+    if (only_with && old_ms == 0) return false;
+    // No expiry is later than any.
+    if (only_later && (old_ms == 0 || new_ms <= old_ms)) return false;
+    return !(only_earlier && old_ms != 0 && new_ms >= old_ms);
+  }
+};
+
+// Reads the options behind the time; nothing when an error was answered.
+std::optional<Conditions> read_conditions(WriteContext& ctx, Args args) {
+  Conditions conditions;
+  ArgReader options(args, 3);
+  while (options.more()) {
+    if (options.word("nx")) {
+      conditions.only_without = true;
+    } else if (options.word("xx")) {
+      conditions.only_with = true;
+    } else if (options.word("gt")) {
+      conditions.only_later = true;
+    } else if (options.word("lt")) {
+      conditions.only_earlier = true;
+    } else {
+      ctx.reply.error("ERR Unsupported option " + std::string(options.text()));
+      return std::nullopt;
+    }
+  }
+  bool others = conditions.only_with || conditions.only_later || conditions.only_earlier;
+  if (conditions.only_without && others) {
+    ctx.reply.error("ERR NX and XX, GT or LT options at the same time are not compatible");
+    return std::nullopt;
+  }
+  if (conditions.only_later && conditions.only_earlier) {
+    ctx.reply.error("ERR GT and LT options at the same time are not compatible");
+    return std::nullopt;
+  }
+  return conditions;
+}
+
+// The time of expiry in Unix milliseconds, or an answered error. `now_ms` 0: absolute.
+std::optional<int64_t> expiry_time(WriteContext& ctx, Args args, int64_t unit_ms, int64_t now_ms) {
+  std::optional<int64_t> given = command::parse_integer(args[2]);
+  if (!given) {
+    ctx.reply.error(command::error::kNotInteger);
+    return std::nullopt;
+  }
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  bool overflow = *given > kMax / unit_ms || *given < kMin / unit_ms;
+  int64_t ms = overflow ? 0 : *given * unit_ms;
+  overflow = overflow || ms > kMax - now_ms;
+  if (overflow) {
+    std::string name(args[0]);
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    ctx.reply.error("ERR invalid expire time in '" + name + "' command");
+    return std::nullopt;
+  }
+  return ms + now_ms;
+}
+
+void expire_at(WriteContext& ctx, Args args, int64_t unit_ms, int64_t now_ms) {
+  std::optional<Conditions> conditions = read_conditions(ctx, args);
+  if (!conditions) return;
+  std::optional<int64_t> when_ms = expiry_time(ctx, args, unit_ms, now_ms);
+  if (!when_ms) return;
+  Record record;
+  if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(0);
+  if (!conditions->hold(record.expire_ms(), *when_ms)) return ctx.reply.integer(0);
+  if (*when_ms <= ctx.now_ms()) {
+    ctx.keys.remove(ctx.db, args[1], record);
+  } else {
+    storage::Metadata metadata = record.metadata();
+    metadata.expire_ms = *when_ms;
+    ctx.keys.store(ctx.db, args[1], &record, metadata);
+  }
+  ctx.reply.integer(1);
+}
+
+void expire(WriteContext& ctx, Args args) {
+  expire_at(ctx, args, 1000, ctx.now_ms());
+}
+void pexpire(WriteContext& ctx, Args args) {
+  expire_at(ctx, args, 1, ctx.now_ms());
+}
+void expireat(WriteContext& ctx, Args args) {
+  expire_at(ctx, args, 1000, 0);
+}
+void pexpireat(WriteContext& ctx, Args args) {
+  expire_at(ctx, args, 1, 0);
+}
+
+void persist(WriteContext& ctx, Args args) {
+  Record record;
+  if (!ctx.keys.find(ctx.db, args[1], &record) || record.expire_ms() == 0) {
+    return ctx.reply.integer(0);
+  }
+  storage::Metadata metadata = record.metadata();
+  metadata.expire_ms = 0;
+  ctx.keys.store(ctx.db, args[1], &record, metadata);
+  ctx.reply.integer(1);
+}
+
+// -2: no such key, -1: it never expires; else when, or how long from `since_ms` on, in units.
+void reply_expiry(ReadContext& ctx, Args args, int64_t unit_ms, int64_t since_ms) {
+  Record record;
+  if (!ctx.keys.peek(ctx.db, args[1], &record)) {
+    ++ctx.keys.misses;
+    return ctx.reply.integer(-2);
+  }
+  ++ctx.keys.hits;
+  if (record.expire_ms() == 0) return ctx.reply.integer(-1);
+  int64_t ms = std::max<int64_t>(0, record.expire_ms() - since_ms);
+  ctx.reply.integer(unit_ms == 1 ? ms : (ms + (since_ms != 0 ? 500 : 0)) / unit_ms);
+}
+
+void ttl(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1000, ctx.now_ms());
+}
+void pttl(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1, ctx.now_ms());
+}
+void expiretime(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1000, 0);
+}
+void pexpiretime(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1, 0);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "expire",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Let a key expire after some seconds",
+     .history = "7.0.0: Added options: `NX`, `XX`, `GT` and `LT`.",
+     .arguments = "key:key#0 seconds:integer condition:oneof@7.0.0?(nx:pure-token=NX "
+                  "xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)",
+     .handler = expire},
+    {.name = "expireat",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "generic",
+     .since = "1.2.0",
+     .complexity = "O(1)",
+     .summary = "Let a key expire at a time in seconds",
+     .history = "7.0.0: Added options: `NX`, `XX`, `GT` and `LT`.",
+     .arguments = "key:key#0 unix-time-seconds:unix-time condition:oneof@7.0.0?(nx:pure-token=NX "
+                  "xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)",
+     .handler = expireat},
+    {.name = "expiretime",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "generic",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = "When a key expires, in seconds",
+     .arguments = "key:key#0",
+     .handler = expiretime},
+    {.name = "persist",
+     .arity = 2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "generic",
+     .since = "2.2.0",
+     .complexity = "O(1)",
+     .summary = "Let a key never expire",
+     .arguments = "key:key#0",
+     .handler = persist},
+    {.name = "pexpire",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "generic",
+     .since = "2.6.0",
+     .complexity = "O(1)",
+     .summary = "Let a key expire after some milliseconds",
+     .history = "7.0.0: Added options: `NX`, `XX`, `GT` and `LT`.",
+     .arguments = "key:key#0 milliseconds:integer condition:oneof@7.0.0?(nx:pure-token=NX "
+                  "xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)",
+     .handler = pexpire},
+    {.name = "pexpireat",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "generic",
+     .since = "2.6.0",
+     .complexity = "O(1)",
+     .summary = "Let a key expire at a time in milliseconds",
+     .history = "7.0.0: Added options: `NX`, `XX`, `GT` and `LT`.",
+     .arguments =
+         "key:key#0 unix-time-milliseconds:unix-time condition:oneof@7.0.0?(nx:pure-token=NX "
+         "xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)",
+     .handler = pexpireat},
+    {.name = "pexpiretime",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "generic",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = "When a key expires, in milliseconds",
+     .arguments = "key:key#0",
+     .handler = pexpiretime},
+    {.name = "pttl",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "generic",
+     .since = "2.6.0",
+     .complexity = "O(1)",
+     .summary = "How long a key still lives, in milliseconds",
+     .history = "2.8.0: Added the -2 reply.",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0",
+     .handler = pttl},
+    {.name = "ttl",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "How long a key still lives, in seconds",
+     .history = "2.8.0: Added the -2 reply.",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0",
+     .handler = ttl},
+};
+
+}  // namespace
+
+std::span<const CommandRow> expire_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

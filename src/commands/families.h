@@ -1,0 +1,29 @@
+// The families of commands: each file of this folder exports its rows here, and command/table.cc
+// lists them.
+#pragma once
+
+#include <span>
+
+#include "src/command/row.h"
+
+namespace ingot::commands {
+
+std::span<const command::CommandRow> client_rows();
+std::span<const command::CommandRow> cluster_rows();
+std::span<const command::CommandRow> command_rows();
+std::span<const command::CommandRow> config_rows();
+std::span<const command::CommandRow> connection_rows();
+std::span<const command::CommandRow> debug_rows();
+std::span<const command::CommandRow> expire_rows();
+std::span<const command::CommandRow> generic_rows();
+std::span<const command::CommandRow> keyspace_admin_rows();
+std::span<const command::CommandRow> lcs_rows();
+std::span<const command::CommandRow> object_rows();
+std::span<const command::CommandRow> scan_rows();
+std::span<const command::CommandRow> server_rows();
+std::span<const command::CommandRow> string_numeric_rows();
+std::span<const command::CommandRow> string_range_rows();
+std::span<const command::CommandRow> string_rows();
+std::span<const command::CommandRow> transaction_rows();
+
+}  // namespace ingot::commands

@@ -1,0 +1,257 @@
+// Keys whatever they hold: removing, renaming, moving, copying, asking for their type. All in
+// constant time: a record moves or goes, what it points at stays where it is.
+#include <optional>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/long_string.h"
+#include "src/types/value_type.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::keys_between;
+using command::ReadContext;
+using command::WriteContext;
+using types::Record;
+
+void del(WriteContext& ctx, Args args) {
+  int64_t removed = 0;
+  for (std::string_view name : args.subspan(1)) {
+    Record record;
+    if (!ctx.keys.find(ctx.db, name, &record)) continue;
+    ctx.keys.remove(ctx.db, name, record);
+    ++removed;
+  }
+  ctx.reply.integer(removed);
+}
+
+void exists(ReadContext& ctx, Args args) {
+  int64_t found = 0;
+  Record record;
+  for (std::string_view name : args.subspan(1)) found += ctx.keys.find(ctx.db, name, &record);
+  ctx.reply.integer(found);
+}
+
+void type(ReadContext& ctx, Args args) {
+  Record record;
+  bool found = ctx.keys.peek(ctx.db, args[1], &record);
+  ctx.reply.simple(found ? types::type_name(record.type()) : "none");
+}
+
+// Makes `target` hold what `source` holds; what it held before is dropped.
+void move_record(WriteContext& ctx, int db, std::string_view source, const Record& record,
+                 int target_db, std::string_view target, const Record* replaced) {
+  storage::Metadata metadata = record.metadata();
+  ctx.keys.unlink(db, source, record);
+  ctx.keys.store(target_db, target, replaced, metadata);
+}
+
+void rename_to(WriteContext& ctx, Args args, bool replace) {
+  std::string_view source = args[1];
+  std::string_view target = args[2];
+  Record record;
+  if (!ctx.keys.find(ctx.db, source, &record)) return ctx.reply.error(command::error::kNoSuchKey);
+  Record replaced;
+  bool same = source == target;
+  bool exists = !same && ctx.keys.find(ctx.db, target, &replaced);
+  if (!replace && (exists || same)) return ctx.reply.integer(0);
+  if (!same) {
+    move_record(ctx, ctx.db, source, record, ctx.db, target, exists ? &replaced : nullptr);
+  }
+  replace ? ctx.reply.ok() : ctx.reply.integer(1);
+}
+
+void rename(WriteContext& ctx, Args args) {
+  rename_to(ctx, args, true);
+}
+void renamenx(WriteContext& ctx, Args args) {
+  rename_to(ctx, args, false);
+}
+
+// A database's number from an argument, or an answered error.
+std::optional<int> database(WriteContext& ctx, std::string_view text,
+                            std::string_view not_a_number) {
+  std::optional<int64_t> number = command::parse_integer(text);
+  if (!number || *number < INT32_MIN || *number > INT32_MAX) {
+    ctx.reply.error(not_a_number);
+    return std::nullopt;
+  }
+  if (*number < 0 || *number >= static_cast<int64_t>(ctx.keys.databases().size())) {
+    ctx.reply.error(command::error::kDbOutOfRange);
+    return std::nullopt;
+  }
+  return static_cast<int>(*number);
+}
+
+void move(WriteContext& ctx, Args args) {
+  std::optional<int> target_db = database(ctx, args[2], command::error::kNotInteger);
+  if (!target_db) return;
+  if (*target_db == ctx.db) return ctx.reply.error(command::error::kSameObject);
+  Record record;
+  Record there;
+  if (!ctx.keys.find(ctx.db, args[1], &record) || ctx.keys.find(*target_db, args[1], &there)) {
+    return ctx.reply.integer(0);
+  }
+  move_record(ctx, ctx.db, args[1], record, *target_db, args[1], nullptr);
+  ctx.reply.integer(1);
+}
+
+void copy(WriteContext& ctx, Args args) {
+  int target_db = ctx.db;
+  bool replace = false;
+  ArgReader options(args, 3);
+  while (options.more()) {
+    if (options.word("replace")) {
+      replace = true;
+    } else if (options.left() >= 2 && options.word("db")) {
+      std::optional<int> chosen =
+          database(ctx, options.text(), "ERR value is not an integer or out of range");
+      if (!chosen) return;
+      target_db = *chosen;
+    } else {
+      options.fail(command::error::kSyntax);
+    }
+  }
+  if (options.failed()) return ctx.reply.error(options.error());
+  if (target_db == ctx.db && args[1] == args[2]) {
+    return ctx.reply.error(command::error::kSameObject);
+  }
+  Record source;
+  if (!ctx.keys.find(ctx.db, args[1], &source)) return ctx.reply.integer(0);
+  Record replaced;
+  bool exists = ctx.keys.find(target_db, args[2], &replaced);
+  if (exists && !replace) return ctx.reply.integer(0);
+  storage::Metadata metadata;
+  if (!copy_string(ctx, args[1], source, &metadata)) return;
+  ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, metadata);
+  ctx.reply.integer(1);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "copy",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess), key_at(2, key::kOw | key::kUpdate)},
+     .group = "generic",
+     .since = "6.2.0",
+     .complexity = "O(1) for a small value, O(N) in its bytes",
+     .summary = "Make another key with the same value",
+     .arguments =
+         "source:key#0 destination:key#1 destination-db:integer=DB? replace:pure-token=REPLACE?",
+     .handler = copy},
+    {.name = "del",
+     .arity = -2,
+     .flags = flag::kWrite,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow,
+     .keys = {keys_between(1, -1, 1, key::kRm | key::kDelete)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(N) in the keys",
+     .summary = "Remove keys",
+     .tips = "request_policy:multi_shard,response_policy:agg_sum",
+     .arguments = "key:key#0*",
+     .handler = del},
+    {.name = "exists",
+     .arity = -2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {keys_between(1, -1, 1, key::kRo)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(N) in the keys",
+     .summary = "Count which of these keys there are",
+     .history = "3.0.3: Accepts multiple `key` arguments.",
+     .tips = "request_policy:multi_shard,response_policy:agg_sum",
+     .arguments = "key:key#0*",
+     .handler = exists},
+    {.name = "move",
+     .arity = 3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Take a key to another database",
+     .arguments = "key:key#0 db:integer",
+     .handler = move},
+    {.name = "rename",
+     .arity = 3,
+     .flags = flag::kWrite,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kOw | key::kUpdate)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Give a key another name, over what had it",
+     .arguments = "key:key#0 newkey:key#1",
+     .handler = rename},
+    {.name = "renamenx",
+     .arity = 3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kOw | key::kInsert)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Give a key another name unless that is taken",
+     .history = "3.2.0: The command no longer returns an error when source and destination names "
+                "are the same.",
+     .arguments = "key:key#0 newkey:key#1",
+     .handler = renamenx},
+    {.name = "touch",
+     .arity = -2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {keys_between(1, -1, 1, key::kRo)},
+     .group = "generic",
+     .since = "3.2.1",
+     .complexity = "O(N) in the keys",
+     .summary = "Mark keys as just used",
+     .tips = "request_policy:multi_shard,response_policy:agg_sum",
+     .arguments = "key:key#0*",
+     .handler = exists},
+    {.name = "type",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "generic",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "What kind of value a key holds",
+     .arguments = "key:key#0",
+     .handler = type},
+    {.name = "unlink",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
+     .keys = {keys_between(1, -1, 1, key::kRm | key::kDelete)},
+     .group = "generic",
+     .since = "4.0.0",
+     .complexity = "O(N) in the keys",
+     .summary = "Remove keys, their space later",
+     .tips = "request_policy:multi_shard,response_policy:agg_sum",
+     .arguments = "key:key#0*",
+     .handler = del},
+};
+
+}  // namespace
+
+std::span<const CommandRow> generic_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,126 @@
+// Whole databases: counting, emptying and exchanging them, in constant time.
+#include <optional>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+using command::Args;
+using command::CommandRow;
+using command::ReadContext;
+using command::WriteContext;
+
+void dbsize(ReadContext& ctx, Args) {
+  ctx.reply.integer(static_cast<int64_t>(ctx.keys.counts(ctx.db).keys));
+}
+
+// SYNC and ASYNC are the same here: emptying takes constant time, the space comes back later.
+bool flush_options_fit(WriteContext& ctx, Args args) {
+  if (args.size() == 1) return true;
+  if (args.size() == 2 && (command::equals_ignore_case(args[1], "sync") ||
+                           command::equals_ignore_case(args[1], "async"))) {
+    return true;
+  }
+  ctx.reply.error(command::error::kSyntax);
+  return false;
+}
+
+void flushdb(WriteContext& ctx, Args args) {
+  if (!flush_options_fit(ctx, args)) return;
+  ctx.keys.flush(ctx.db);
+  ctx.reply.ok();
+}
+
+void flushall(WriteContext& ctx, Args args) {
+  if (!flush_options_fit(ctx, args)) return;
+  for (size_t db = 0; db < ctx.keys.databases().size(); ++db) {
+    ctx.keys.flush(static_cast<int>(db));
+  }
+  ctx.reply.ok();
+}
+
+// An index as Redis reads it, or the answered error.
+std::optional<int64_t> index_from(WriteContext& ctx, std::string_view text,
+                                  std::string_view error) {
+  std::optional<int64_t> index = command::parse_integer(text);
+  if (index && *index >= INT32_MIN && *index <= INT32_MAX) return index;
+  ctx.reply.error(index ? std::string_view("ERR value is out of range, value must between "
+                                           "-2147483648 and 2147483647")
+                        : error);
+  return std::nullopt;
+}
+
+void swapdb(WriteContext& ctx, Args args) {
+  auto first = index_from(ctx, args[1], "ERR invalid first DB index");
+  if (!first) return;
+  auto second = index_from(ctx, args[2], "ERR invalid second DB index");
+  if (!second) return;
+  auto databases = static_cast<int64_t>(ctx.keys.databases().size());
+  if (*first < 0 || *first >= databases || *second < 0 || *second >= databases) {
+    return ctx.reply.error(command::error::kDbOutOfRange);
+  }
+  if (*first != *second) ctx.keys.swap(static_cast<int>(*first), static_cast<int>(*second));
+  ctx.reply.ok();
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "dbsize",
+     .arity = 1,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
+     .group = "server",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "How many keys the database has",
+     .tips = "request_policy:all_shards,response_policy:agg_sum",
+     .handler = dbsize},
+    {.name = "flushall",
+     .arity = -1,
+     .flags = flag::kWrite,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
+     .group = "server",
+     .since = "1.0.0",
+     .complexity = "O(1) for each database",
+     .summary = "Remove every key of every database",
+     .history = "4.0.0: Added the `ASYNC` flushing mode modifier.; 6.2.0: Added the `SYNC` "
+                "flushing mode modifier.",
+     .tips = "request_policy:all_shards,response_policy:all_succeeded",
+     .arguments = "async:oneof?(async:pure-token=ASYNC@4.0.0 sync:pure-token=SYNC@6.2.0)",
+     .handler = flushall},
+    {.name = "flushdb",
+     .arity = -1,
+     .flags = flag::kWrite,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
+     .group = "server",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Remove every key of the database",
+     .history = "4.0.0: Added the `ASYNC` flushing mode modifier.; 6.2.0: Added the `SYNC` "
+                "flushing mode modifier.",
+     .tips = "request_policy:all_shards,response_policy:all_succeeded",
+     .arguments = "async:oneof?(async:pure-token=ASYNC@4.0.0 sync:pure-token=SYNC@6.2.0)",
+     .handler = flushdb},
+    {.name = "swapdb",
+     .arity = 3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kFast | acl::kDangerous,
+     .group = "server",
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = "Let two databases change places",
+     .arguments = "index1:integer index2:integer",
+     .handler = swapdb},
+};
+
+}  // namespace
+
+std::span<const CommandRow> keyspace_admin_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,327 @@
+// Whole strings: SET, GET and their relatives.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/long_string.h"
+#include "src/commands/string_options.h"
+#include "src/types/string_value.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::Args;
+using command::CommandRow;
+using command::ReadContext;
+using command::WriteContext;
+using types::is_string;
+using types::Record;
+
+// A bulk string or null; false when the key holds something else, which is answered as an error.
+template <typename Context>
+bool reply_value(Context& ctx, std::string_view key, Record* record, bool* found) {
+  *found = ctx.keys.find(ctx.db, key, record);
+  if (!*found) {
+    ctx.reply.null();
+    return true;
+  }
+  if (!is_string(*record)) {
+    ctx.reply.error(command::error::kWrongType);
+    return false;
+  }
+  reply_string(ctx, *record);
+  return true;
+}
+
+void get(ReadContext& ctx, Args args) {
+  Record record;
+  bool found;
+  reply_value(ctx, args[1], &record, &found);
+}
+
+void mget(ReadContext& ctx, Args args) {
+  ctx.reply.array(args.size() - 1);
+  uint64_t held_max = kHeldReplyBytes;  // by all values together
+  for (std::string_view key : args.subspan(1)) {
+    Record record;
+    if (!ctx.keys.find(ctx.db, key, &record) || !is_string(record)) {
+      ctx.reply.null();
+      continue;
+    }
+    const uint64_t bytes = types::string_length(record);
+    reply_string(ctx, record, 0, bytes, held_max);
+    if (bytes <= held_max) held_max -= bytes;
+  }
+}
+
+void set(WriteContext& ctx, Args args) {
+  StringOptions options;
+  if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
+    return ctx.reply.error(command::error::kSyntax);
+  }
+  std::optional<int64_t> expire_ms = options.expiry.resolve(ctx.now_ms(), "set", ctx.reply);
+  if (!expire_ms) return;
+  Record old;
+  bool found;
+  if (options.get) {
+    if (!reply_value(ctx, args[1], &old, &found)) return;
+  } else {
+    found = ctx.keys.peek(ctx.db, args[1], &old);
+  }
+  if (found ? options.nx : options.xx) {
+    if (!options.get) ctx.reply.null();
+    return;
+  }
+  if (options.keep_ttl && found) expire_ms = old.expire_ms();
+  store_value(ctx, args[1], found ? &old : nullptr, args[2], *expire_ms);
+  if (!options.get) ctx.reply.ok();
+}
+
+void setnx(WriteContext& ctx, Args args) {
+  Record old;
+  const bool found = ctx.keys.peek(ctx.db, args[1], &old);
+  if (!found) store_value(ctx, args[1], nullptr, args[2], 0);
+  ctx.reply.integer(found ? 0 : 1);
+}
+
+void set_with_time(WriteContext& ctx, Args args, const ExpiryOption& expiry,
+                   std::string_view command) {
+  const std::optional<int64_t> expire_ms = expiry.resolve(ctx.now_ms(), command, ctx.reply);
+  if (!expire_ms) return;
+  Record old;
+  const bool found = ctx.keys.peek(ctx.db, args[1], &old);
+  store_value(ctx, args[1], found ? &old : nullptr, args[3], *expire_ms);
+  ctx.reply.ok();
+}
+
+void setex(WriteContext& ctx, Args args) {
+  set_with_time(ctx, args, {.unit = ExpiryOption::Unit::kSeconds, .text = args[2]}, "setex");
+}
+
+void psetex(WriteContext& ctx, Args args) {
+  set_with_time(ctx, args, {.unit = ExpiryOption::Unit::kMilliseconds, .text = args[2]}, "psetex");
+}
+
+void getset(WriteContext& ctx, Args args) {
+  Record old;
+  bool found;
+  if (!reply_value(ctx, args[1], &old, &found)) return;
+  store_value(ctx, args[1], found ? &old : nullptr, args[2], 0);
+}
+
+void getdel(WriteContext& ctx, Args args) {
+  Record old;
+  bool found;
+  if (!reply_value(ctx, args[1], &old, &found)) return;
+  if (found) ctx.keys.remove(ctx.db, args[1], old);
+}
+
+void getex(WriteContext& ctx, Args args) {
+  StringOptions options;
+  if (!parse_string_options(args.subspan(2), OptionsOf::kGetex, &options)) {
+    return ctx.reply.error(command::error::kSyntax);
+  }
+  Record record;
+  if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
+  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  const std::optional<int64_t> expire_ms = options.expiry.resolve(ctx.now_ms(), "getex", ctx.reply);
+  if (!expire_ms) return;
+  reply_string(ctx, record);
+  if (options.expiry.is_absolute() && *expire_ms <= ctx.now_ms()) {
+    return ctx.keys.remove(ctx.db, args[1], record);
+  }
+  if (!options.expiry.given() && !(options.persist && record.expire_ms() != 0)) return;
+  storage::Metadata after = record.metadata();
+  after.expire_ms = *expire_ms;
+  ctx.keys.store(ctx.db, args[1], &record, after);
+}
+
+void set_pairs(WriteContext& ctx, Args pairs) {
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    Record old;
+    const bool found = ctx.keys.peek(ctx.db, pairs[i], &old);
+    types::store_string(ctx.keys, ctx.db, pairs[i], found ? &old : nullptr, pairs[i + 1], 0);
+  }
+}
+
+void mset(WriteContext& ctx, Args args) {
+  if (args.size() % 2 == 0) return ctx.reply.error(command::wrong_arity_error("mset"));
+  set_pairs(ctx, args.subspan(1));
+  ctx.reply.ok();
+}
+
+void msetnx(WriteContext& ctx, Args args) {
+  if (args.size() % 2 == 0) return ctx.reply.error(command::wrong_arity_error("msetnx"));
+  for (size_t i = 1; i < args.size(); i += 2) {
+    Record old;
+    if (ctx.keys.peek(ctx.db, args[i], &old)) return ctx.reply.integer(0);
+  }
+  set_pairs(ctx, args.subspan(1));
+  ctx.reply.integer(1);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "get",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kString | acl::kFast,
+     .keys = {command::key_at(1, key::kRo | key::kAccess)},
+     .group = "string",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Answer the string of a key",
+     .arguments = "key:key#0",
+     .handler = get},
+    {.name = "mget",
+     .arity = -2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kString | acl::kFast,
+     .keys = {command::keys_between(1, -1, 1, key::kRo | key::kAccess)},
+     .group = "string",
+     .since = "1.0.0",
+     .complexity = "O(N) with N keys",
+     .summary = "Answer the strings of several keys, all as they are at one moment",
+     .tips = "request_policy:multi_shard",
+     .arguments = "key:key#0*",
+     .handler = mget},
+    {.name = "set",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kString | acl::kSlow,
+     .keys = {{.flags = key::kRw | key::kAccess | key::kUpdate | key::kVariableFlags,
+               .begin = 1,
+               .last = 0,
+               .step = 1,
+               .limit = 0,
+               .notes = "With GET the old value is read, too"}},
+     .group = "string",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Make a string the value of a key, whatever it held before",
+     .history = "2.6.12: `EX`, `PX`, `NX` and `XX`.; 6.0.0: `KEEPTTL`.; 6.2.0: `GET`, `EXAT` and "
+                "`PXAT`.; 7.0.0: `NX` together with `GET`.",
+     .arguments =
+         "key:key#0 value:string condition:oneof@2.6.12?(nx:pure-token=NX xx:pure-token=XX) "
+         "get:pure-token=GET@6.2.0? expiration:oneof?(seconds:integer=EX@2.6.12 "
+         "milliseconds:integer=PX@2.6.12 unix-time-seconds:unix-time=EXAT@6.2.0 "
+         "unix-time-milliseconds:unix-time=PXAT@6.2.0 keepttl:pure-token=KEEPTTL@6.0.0)",
+     .handler = set,
+     .value_index = 2},
+    {.name = "setnx",
+     .arity = 3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kString | acl::kFast,
+     .keys = {command::key_at(1, key::kOw | key::kInsert)},
+     .group = "string",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Set a string unless the key exists",
+     .arguments = "key:key#0 value:string",
+     .handler = setnx,
+     .value_index = 2},
+    {.name = "setex",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kString | acl::kSlow,
+     .keys = {command::key_at(1, key::kOw | key::kUpdate)},
+     .group = "string",
+     .since = "2.0.0",
+     .complexity = "O(1)",
+     .summary = "Set a string that expires after some seconds",
+     .arguments = "key:key#0 seconds:integer value:string",
+     .handler = setex,
+     .value_index = 3},
+    {.name = "psetex",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kString | acl::kSlow,
+     .keys = {command::key_at(1, key::kOw | key::kUpdate)},
+     .group = "string",
+     .since = "2.6.0",
+     .complexity = "O(1)",
+     .summary = "Set a string that expires after some milliseconds",
+     .arguments = "key:key#0 milliseconds:integer value:string",
+     .handler = psetex,
+     .value_index = 3},
+    {.name = "getset",
+     .arity = 3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kString | acl::kFast,
+     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .group = "string",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Set a string and answer the one before",
+     .deprecated_since = "6.2.0",
+     .replaced_by = "`SET` with the `!GET` argument",
+     .arguments = "key:key#0 value:string",
+     .handler = getset,
+     .value_index = 2},
+    {.name = "getdel",
+     .arity = 2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kString | acl::kFast,
+     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "string",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Answer the string of a key and remove the key",
+     .arguments = "key:key#0",
+     .handler = getdel},
+    {.name = "getex",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kString | acl::kFast,
+     .keys = {{.flags = key::kRw | key::kAccess | key::kUpdate,
+               .begin = 1,
+               .last = 0,
+               .step = 1,
+               .limit = 0,
+               .notes = "It may change when the key expires"}},
+     .group = "string",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Answer the string of a key and change when the key expires",
+     .arguments = "key:key#0 expiration:oneof?(seconds:integer=EX milliseconds:integer=PX "
+                  "unix-time-seconds:unix-time=EXAT unix-time-milliseconds:unix-time=PXAT "
+                  "persist:pure-token=PERSIST)",
+     .handler = getex},
+    {.name = "mset",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kString | acl::kSlow,
+     .keys = {command::keys_between(1, -1, 2, key::kOw | key::kUpdate)},
+     .group = "string",
+     .since = "1.0.1",
+     .complexity = "O(N) with N keys",
+     .summary = "Set the strings of several keys at once",
+     .tips = "request_policy:multi_shard,response_policy:all_succeeded",
+     .arguments = "key_value:block*(key:key#0 value:string)",
+     .handler = mset},
+    {.name = "msetnx",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kString | acl::kSlow,
+     .keys = {command::keys_between(1, -1, 2, key::kOw | key::kInsert)},
+     .group = "string",
+     .since = "1.0.1",
+     .complexity = "O(N) with N keys",
+     .summary = "Set the strings of several keys at once, unless one of the keys exists",
+     .tips = "request_policy:multi_shard,response_policy:agg_min",
+     .arguments = "key_value:block*(key:key#0 value:string)",
+     .handler = msetnx},
+};
+
+}  // namespace
+
+std::span<const CommandRow> string_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

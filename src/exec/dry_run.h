@@ -1,0 +1,27 @@
+// What the pool does for units that the writer could not finish from memory: runs them where
+// waiting for the disk is allowed, on a private overlay at a view, only to load their blocks; or
+// builds a large result for them.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "src/command/context.h"
+#include "src/exec/services.h"
+#include "src/exec/writer.h"
+
+namespace ingot::exec {
+
+// Runs the job's next unit and throws away everything it did. Blocks for the disk.
+void dry_run(Services& services, const WriteJob& job);
+
+// Does the work that WriteContext::needs() asked for; null when it failed (the unit's next run
+// asks again or answers the error). Blocks.
+std::shared_ptr<command::Prepared> run_preparation(Services& services,
+                                                   const command::Prepare& work);
+
+// Loads the records of the keys whose expiry is due, at most `limit`; then calls `then` on a pool
+// thread.
+void warm_expiry(Services& services, size_t limit, std::function<void()> then);
+
+}  // namespace ingot::exec

@@ -1,0 +1,74 @@
+// One commit group while it is built: the overlay, the keyspace state with its undo, the effects.
+// Runs units against it, each under a savepoint, and commits the whole. The writer thread's own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/exec/services.h"
+#include "src/exec/watch_table.h"
+#include "src/exec/writer.h"
+#include "src/types/keyspace.h"
+#include "storage/overlay.h"
+
+namespace ingot::exec {
+
+class Group {
+ public:
+  explicit Group(Services& services);
+
+  enum class Outcome : uint8_t {
+    kDone,
+    kNeedsDisk,  // undone: reads that memory cannot answer
+    kNeedsWork,  // undone: `work()` is to be done in the pool first
+  };
+
+  struct Refusals {
+    const std::string& all;
+    const std::string& growing;
+  };
+  // Runs job.units[job.next]; its reply is appended to the job's.
+  Outcome run(WriteJob& job, const Refusals& refusals);
+  // After kNeedsWork: what is to be done, and for which command of the unit.
+  const command::Prepare& work() const { return work_; }
+  size_t work_index() const { return work_index_; }
+
+  // Removes what is due, at most `limit` keys. False when the disk is needed (undone).
+  bool expire(size_t limit, bool may_read_disk);
+  int64_t next_due_ms() const { return state_.next_due_ms; }
+
+  bool empty() const { return overlay_.empty(); }
+  size_t bytes() const { return overlay_.bytes(); }
+  // Writes the group; on success its effects are released, on failure it never happened. Either
+  // way a new group begins.
+  storage::Status commit(storage::Durability durability);
+
+  void unwatch(uint64_t client) { watches_.unwatch(client); }
+
+ private:
+  struct Savepoint {
+    storage::Overlay::Savepoint overlay;
+    types::KeyspaceState::Savepoint state;
+    types::Effects::Savepoint effects;
+  };
+  Savepoint savepoint() const;
+  void rollback(const Savepoint& savepoint);
+  void run_command(WriteJob& job, Unit& unit, const Refusals& refusals, types::KeyWriter& keys,
+                   command::RespSink& reply);
+  void run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
+                       types::KeyWriter& keys, command::RespSink& reply);
+  void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
+  void put_counts();
+  void release();
+
+  Services& services_;
+  storage::Overlay overlay_;
+  types::KeyspaceState state_;
+  types::Effects effects_;
+  WatchTable watches_;
+  command::Prepare work_;
+  size_t work_index_ = 0;
+  std::unique_ptr<storage::Batch> batch_;
+};
+
+}  // namespace ingot::exec

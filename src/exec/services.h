@@ -1,0 +1,42 @@
+// The parts of the running server that commands may reach, by reference; made by the composition
+// root, and outliving every command. Each part has its own thread rule.
+#pragma once
+
+namespace ingot::command {
+class Table;
+}
+namespace ingot::net {
+class Server;
+}
+namespace ingot::server {
+class ClientRegistry;
+class Config;
+class Lifecycle;
+class Stats;
+}  // namespace ingot::server
+namespace ingot::types {
+class KeyCursors;
+}
+
+namespace ingot::exec {
+
+class Collector;
+class ReaderPool;
+class Store;
+class Writer;
+
+struct Services {
+  Store& store;
+  Writer& writer;
+  ReaderPool& readers;
+  Collector& collector;
+  server::Config& config;
+  server::ClientRegistry& clients;
+  server::Stats& stats;
+  server::Lifecycle& lifecycle;
+  const command::Table& table;
+  types::KeyCursors& cursors;
+  net::Server* net;  // null in tests that run commands in process
+};
+
+}  // namespace ingot::exec

@@ -1,0 +1,171 @@
+// The order of commands and replies on one connection; see session.h.
+#include "src/exec/session.h"
+
+#include "src/server/client_registry.h"
+#include "src/types/staged_string.h"
+
+namespace ingot::exec {
+
+Session::Session(Services& services, net::Connection& connection,
+                 std::shared_ptr<command::Client> client)
+    : services_(services),
+      connection_(&connection),
+      thread_(connection.thread()),
+      client_(std::move(client)) {}
+
+void Session::on_commands(net::BatchPtr batch) {
+  if (closing_ || batch->commands.empty()) return;
+  pending_bytes_ += batch->bytes();
+  inbox_.push_back({.batch = std::move(batch)});
+  advance();
+}
+
+std::shared_ptr<net::ArgumentStage> Session::stage_argument(
+    std::span<const std::string_view> args, uint64_t bytes) {
+  if (args.empty()) return nullptr;
+  const command::CommandRow* row = services_.table.find(args[0]);
+  if (row == nullptr || row->value_index == 0 ||
+      args.size() != static_cast<size_t>(row->value_index) || closing_) {
+    return nullptr;
+  }
+  return std::make_shared<types::StagedString>(services_, thread_, bytes);
+}
+
+void Session::on_protocol_error(std::string_view error) {
+  protocol_error_ = error;
+  advance();
+}
+
+void Session::on_close(std::string_view) {
+  if (watching_) services_.writer.unwatch(client_->id);
+  services_.clients.remove(client_->id);
+  connection_ = nullptr;
+  closing_ = true;
+  inbox_.clear();
+  assembling_.reset();
+  run_view_.reset();
+}
+
+void Session::kill() {
+  if (connection_ != nullptr) connection_->close();
+}
+
+void Session::advance() {
+  run_view_.reset();
+  databases_ = services_.store.databases();
+  now_ms_ = services_.store.now_ms();
+  client_->last_command_ms.store(now_ms_, std::memory_order_relaxed);
+  while (!inbox_.empty() && !exclusive_ && !closing_) {
+    Incoming& incoming = inbox_.front();
+    if (dispatch(incoming.batch, incoming.batch->commands[incoming.next]) == Step::kWait) break;
+    if (++incoming.next == incoming.batch->commands.size()) inbox_.pop_front();
+  }
+  if (inbox_.empty() && !exclusive_ && !closing_ && !protocol_error_.empty()) {
+    reject(nullptr, protocol_error_);
+    closing_ = true;
+  }
+  if (!job_in_flight_) submit_job();
+  if (!tasks_.empty()) services_.readers.submit(std::exchange(tasks_, {}));
+  run_view_.reset();
+  settle();
+}
+
+Session::SlotPtr Session::open_slot() {
+  return slots_.emplace_back(std::make_shared<Slot>());
+}
+
+void Session::answer(command::EncodedReply reply) {
+  if (assembling_) {
+    // Keeps its place among the writes around it.
+    assembling_->units.push_back({.canned = std::move(reply.bytes)});
+    return;
+  }
+  if (slots_.empty()) return deliver(reply);
+  if (!slots_.back()->done || !reply.bodies.empty()) {
+    open_slot()->done = true;
+    slots_.back()->reply = std::move(reply);
+    return;
+  }
+  slots_.back()->reply.bytes.append(reply.bytes);
+}
+
+void Session::deliver(command::EncodedReply& reply) {
+  if (connection_ == nullptr) return;
+  size_t sent = 0;
+  for (auto& body : reply.bodies) {
+    connection_->out().append(reply.bytes, sent, body.offset - sent);
+    connection_->send_body(std::move(body.source));
+    sent = body.offset;
+  }
+  if (sent == 0 && connection_->out().empty()) {
+    connection_->out().swap(reply.bytes);
+  } else {
+    connection_->out().append(reply.bytes, sent, std::string::npos);
+  }
+}
+
+bool Session::idle() const {
+  return slots_.empty() && !assembling_ && !job_in_flight_ && !exclusive_;
+}
+
+void Session::settle() {
+  if (connection_ == nullptr) return;
+  while (!slots_.empty() && slots_.front()->done) {
+    deliver(slots_.front()->reply);
+    slots_.pop_front();
+  }
+  bool finished = idle() && (inbox_.empty() || closing_);
+  if (finished) pending_bytes_ = 0;
+  client_->pending_bytes.store(pending_bytes_, std::memory_order_relaxed);
+  bool pause = pending_bytes_ > kPendingBytesMax;
+  if (pause != paused_) {
+    paused_ = pause;
+    pause ? connection_->pause_reading() : connection_->resume_reading();
+  }
+  connection_->flush();
+  if (connection_ == nullptr) return;
+  connection_->set_busy(!finished);
+  if (finished && closing_) connection_->close_after_flush();
+}
+
+void Session::submit_job() {
+  if (!assembling_) return;
+  job_in_flight_ = true;
+  prefetched_ = 0;
+  assembling_->thread = &thread_;
+  assembling_->done = [self = shared_from_this(),
+                       slot = std::move(assembling_slot_)](command::EncodedReply reply) mutable {
+    self->on_job_done(std::move(slot), std::move(reply));
+  };
+  services_.writer.submit(std::move(assembling_));
+}
+
+void Session::on_job_done(SlotPtr slot, command::EncodedReply reply) {
+  slot->reply = std::move(reply);
+  slot->done = true;
+  job_in_flight_ = false;
+  if (assembling_) {
+    submit_job();
+  } else if (exclusive_) {
+    after_command();
+    return end_exclusive();
+  }
+  if (connection_ != nullptr) advance();
+}
+
+void Session::on_read_done(SlotPtr slot) {
+  slot->done = true;
+  --reads_in_flight_;
+  if (connection_ == nullptr) return;
+  // Others may stand before it; then there is nothing to send yet.
+  bool more = !inbox_.empty() || !protocol_error_.empty();
+  more ? advance() : settle();
+}
+
+void Session::end_exclusive() {
+  exclusive_ = false;
+  if (client_->close_after_reply) closing_ = true;
+  if (connection_ != nullptr) advance();
+}
+
+}  // namespace ingot::exec

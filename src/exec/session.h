@@ -1,0 +1,128 @@
+// Keeps one connection's commands and replies in order (P1) and sends each command where it runs:
+// at once, to the reader pool, or to the writer.
+//
+// Reads that stand next to each other form a run: they are tried in memory, and from the first
+// miss on share one view, so that the writes behind them need not wait. Consecutive writes form a
+// job; reads behind an unfinished job wait for it. At most one job of a connection is in flight.
+//
+// Threads: the connection's I/O thread, for everything. Pool and writer post back to it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/connection.h"
+#include "src/command/client.h"
+#include "src/command/context.h"
+#include "src/command/reply.h"
+#include "src/command/row.h"
+#include "src/command/table.h"
+#include "src/exec/reader_pool.h"
+#include "src/exec/services.h"
+#include "src/exec/store.h"
+#include "src/exec/writer.h"
+
+namespace ingot::exec {
+
+class Session : public net::Handler, public std::enable_shared_from_this<Session> {
+ public:
+  Session(Services& services, net::Connection& connection,
+          std::shared_ptr<command::Client> client);
+
+  void on_commands(net::BatchPtr batch) override;
+  std::shared_ptr<net::ArgumentStage> stage_argument(std::span<const std::string_view> args,
+                                                     uint64_t bytes) override;
+  void on_protocol_error(std::string_view error) override;
+  void on_close(std::string_view reason) override;
+
+  // CLIENT KILL, posted to this thread by whoever runs it.
+  void kill();
+
+ private:
+  // A place in the order of replies.
+  struct Slot {
+    bool done = false;
+    command::EncodedReply reply;
+  };
+  using SlotPtr = std::shared_ptr<Slot>;
+
+  enum class Step : uint8_t {
+    kTaken,  // the command was answered or is on its way
+    kWait,   // it must wait for what is in flight
+  };
+
+  void advance();
+  // --- session.cc: order
+  SlotPtr open_slot();
+  void answer(command::EncodedReply reply);  // a reply that is complete now, in its place
+  void deliver(command::EncodedReply& reply);
+  void settle();  // delivers what is complete, pauses and resumes reading, closes
+  bool idle() const;
+  void submit_job();
+  void on_job_done(SlotPtr slot, command::EncodedReply reply);
+  void on_read_done(SlotPtr slot);
+  void end_exclusive();
+
+  // --- session_dispatch.cc: routing
+  Step dispatch(const net::BatchPtr& batch, const net::Command& command);
+  bool debug_allowed() const;
+  std::string refusal(const command::Resolved& resolved, const std::string& resolve_error);
+  void reject(const command::CommandRow* row, std::string_view error);
+  Step route(const command::QueuedCommand& queued);
+  void enqueue_in_multi(const command::QueuedCommand& queued);
+  Step exec(const command::QueuedCommand& queued);
+  Step run_session(const command::QueuedCommand& queued);
+  Step queue_write(Unit unit);
+  void prefetch_behind_write(const command::QueuedCommand& queued);
+  void discard_transaction();
+  bool silent() const;
+  void after_command();
+
+  // --- session_reads.cc
+  Step read(const command::QueuedCommand& queued);
+  bool probe(const command::QueuedCommand& queued);
+  bool try_read(const command::QueuedCommand& queued, storage::Reader& data,
+                const types::DatabaseMap& databases, std::shared_ptr<const View> view);
+  void read_in_pool(const command::QueuedCommand& queued);
+  void read_transaction(std::vector<command::QueuedCommand> transaction,
+                        const command::CommandRow& exec_row);
+
+  static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
+  static constexpr size_t kReadsInFlightMax = 1024;
+  static constexpr size_t kJobUnitsMax = 4096;
+
+  Services& services_;
+  net::Connection* connection_;  // null once closed
+  net::IoThread& thread_;
+  const std::shared_ptr<command::Client> client_;
+
+  struct Incoming {
+    net::BatchPtr batch;
+    size_t next = 0;
+  };
+  std::deque<Incoming> inbox_;
+  std::deque<SlotPtr> slots_;  // replies not yet delivered, oldest first
+  std::string protocol_error_;
+
+  std::unique_ptr<WriteJob> assembling_;
+  SlotPtr assembling_slot_;
+  bool job_in_flight_ = false;
+  size_t reads_in_flight_ = 0;
+  bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
+  bool watching_ = false;   // WATCH was sent and not yet undone
+  bool closing_ = false;    // no more commands are taken
+  bool paused_ = false;
+  size_t pending_bytes_ = 0;
+  size_t prefetched_ = 0;  // commands behind the running job whose blocks were asked for
+
+  std::shared_ptr<const View> run_view_;
+  Store::Databases databases_;
+  int64_t now_ms_ = 0;
+  std::vector<ReaderPool::Task> tasks_;  // submitted together
+  command::EncodedReply scratch_;
+};
+
+}  // namespace ingot::exec

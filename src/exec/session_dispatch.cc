@@ -1,0 +1,259 @@
+// What is checked before a command runs, and where it runs; see session.h.
+#include <array>
+
+#include "src/exec/accounting.h"
+#include "src/exec/prefetch.h"
+#include "src/exec/session.h"
+#include "src/server/config.h"
+
+namespace ingot::exec {
+
+using command::CommandRow;
+using command::QueuedCommand;
+
+namespace {
+
+constexpr std::string_view kNotQueued[] = {"exec", "discard", "multi", "watch", "quit", "reset"};
+
+bool runs_inside_multi(const CommandRow& row) {
+  for (std::string_view name : kNotQueued) {
+    if (row.name == name) return true;
+  }
+  return false;
+}
+
+constexpr std::string_view kDebugForbidden =
+    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you "
+    "can run it from a local connection, otherwise you need to set this option in the "
+    "configuration file, and then restart the server.";
+
+bool is_exec(const CommandRow& row) {
+  return std::holds_alternative<command::Control>(row.handler);
+}
+
+}  // namespace
+
+bool Session::silent() const {
+  return client_->reply_mode == command::ReplyMode::kOff ||
+         client_->reply_mode == command::ReplyMode::kSkipThis;
+}
+
+// CLIENT REPLY SKIP counts commands.
+void Session::after_command() {
+  using command::ReplyMode;
+  if (client_->reply_mode == ReplyMode::kSkipThis) client_->reply_mode = ReplyMode::kOn;
+  if (client_->reply_mode == ReplyMode::kSkipNext) client_->reply_mode = ReplyMode::kSkipThis;
+}
+
+Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& command) {
+  std::string resolve_error;
+  command::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
+  std::string error = refusal(resolved, resolve_error);
+  if (!error.empty()) {
+    reject(resolved.row, error);
+    after_command();
+    return Step::kTaken;
+  }
+  QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
+  client_->last_command.store(resolved.parent != nullptr ? resolved.parent : resolved.row,
+                              std::memory_order_relaxed);
+  client_->last_subcommand.store(resolved.parent != nullptr ? resolved.row : nullptr,
+                                 std::memory_order_relaxed);
+  if (client_->in_multi && !runs_inside_multi(*resolved.row)) {
+    enqueue_in_multi(queued);
+    after_command();
+    return Step::kTaken;
+  }
+  Step step = route(queued);
+  if (step == Step::kTaken && !exclusive_) after_command();
+  return step;
+}
+
+bool Session::debug_allowed() const {
+  auto permission = services_.config.settings()->enable_debug_command;
+  return permission == server::Permission::kYes ||
+         (permission == server::Permission::kLocal && client_->is_local());
+}
+
+std::string Session::refusal(const command::Resolved& resolved, const std::string& resolve_error) {
+  if (!resolve_error.empty()) return resolve_error;
+  if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
+  uint32_t flags = resolved.row->flags;
+  if (!client_->authenticated && (flags & command::flag::kNoAuth) == 0) {
+    return "NOAUTH Authentication required.";
+  }
+  if (client_->in_multi && (flags & command::flag::kNoMulti) != 0) {
+    return "ERR Command not allowed inside a transaction";
+  }
+  return {};
+}
+
+// Refuses a command before it ran; inside MULTI that spoils the transaction.
+void Session::reject(const CommandRow* row, std::string_view error) {
+  count_rejected(services_, row, error);
+  std::string text(error);
+  if (row != nullptr && is_exec(*row) && client_->in_multi) {
+    std::string_view reason = error.starts_with("ERR ") ? error.substr(4) : error;
+    text = "EXECABORT Transaction discarded because of: " + std::string(reason);
+    discard_transaction();
+  } else if (client_->in_multi) {
+    client_->multi_failed = true;
+  }
+  command::EncodedReply reply;
+  command::RespSink(reply, client_->resp).error(text);
+  if (!silent()) answer(std::move(reply));
+}
+
+void Session::enqueue_in_multi(const QueuedCommand& queued) {
+  client_->queue.push_back(queued);
+  client_->queued.store(static_cast<int>(client_->queue.size()), std::memory_order_relaxed);
+  command::EncodedReply reply;
+  command::RespSink(reply, client_->resp).simple("QUEUED");
+  if (!silent()) answer(std::move(reply));
+}
+
+Session::Step Session::route(const QueuedCommand& queued) {
+  const CommandRow& row = *queued.row;
+  if (command::is_read(row)) return read(queued);
+  if (command::is_session(row)) return run_session(queued);
+  if (is_exec(row)) return exec(queued);
+  if (row.name == "watch") {
+    if (client_->in_multi) {
+      // Redis answers the error and lets the transaction go on.
+      command::EncodedReply reply;
+      command::RespSink(reply, client_->resp).error("ERR WATCH inside MULTI is not allowed");
+      count_rejected(services_, &row, "ERR");
+      if (!silent()) answer(std::move(reply));
+      return Step::kTaken;
+    }
+    watching_ = true;
+  } else if (row.name == "unwatch") {
+    watching_ = false;
+  }
+  return queue_write({.row = &row,
+                      .batch = queued.batch,
+                      .command = queued.command,
+                      .db = client_->db,
+                      .resp = client_->resp,
+                      .silent = silent()});
+}
+
+Session::Step Session::queue_write(Unit unit) {
+  if (assembling_ && assembling_->units.size() >= kJobUnitsMax) {
+    if (job_in_flight_) return Step::kWait;
+    submit_job();
+  }
+  run_view_.reset();
+  if (!assembling_) {
+    assembling_ = std::make_unique<WriteJob>();
+    assembling_->client = client_;
+    assembling_slot_ = open_slot();
+  }
+  assembling_->units.push_back(std::move(unit));
+  return Step::kTaken;
+}
+
+void Session::discard_transaction() {
+  client_->in_multi = false;
+  client_->multi_failed = false;
+  client_->queue.clear();
+  client_->queued.store(-1, std::memory_order_relaxed);
+  if (watching_) services_.writer.unwatch(client_->id);
+  watching_ = false;
+}
+
+Session::Step Session::exec(const QueuedCommand& queued) {
+  command::EncodedReply reply;
+  command::RespSink sink(reply, client_->resp);
+  if (!client_->in_multi) {
+    sink.error("ERR EXEC without MULTI");
+  } else if (client_->multi_failed) {
+    sink.error("EXECABORT Transaction discarded because of previous errors.");
+  }
+  if (sink.erred()) {
+    if (client_->in_multi && watching_ && !idle()) return Step::kWait;  // WATCH first, then unwatch
+    count_rejected(services_, queued.row, sink.last_error());
+    if (client_->in_multi) discard_transaction();
+    if (!silent()) answer(std::move(reply));
+    return Step::kTaken;
+  }
+  bool all_reads = true;
+  bool any_session = false;
+  for (const QueuedCommand& each : client_->queue) {
+    all_reads = all_reads && command::is_read(*each.row);
+    any_session = any_session || command::is_session(*each.row);
+  }
+  if (all_reads && !watching_) {
+    if (assembling_ || job_in_flight_) return Step::kWait;
+    read_transaction(std::move(client_->queue), *queued.row);
+    discard_transaction();
+    return Step::kTaken;
+  }
+  Unit unit{.row = queued.row,
+            .batch = queued.batch,
+            .command = queued.command,
+            .db = client_->db,
+            .resp = client_->resp,
+            .silent = silent(),
+            .transaction = client_->queue};
+  if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
+  watching_ = false;  // the writer forgets them
+  discard_transaction();
+  exclusive_ = any_session;
+  return Step::kTaken;
+}
+
+Session::Step Session::run_session(const QueuedCommand& queued) {
+  const CommandRow& row = *queued.row;
+  if (!row.immediate && !idle()) return Step::kWait;
+  auto run = [this, queued](command::EncodedReply* out) {
+    command::RespSink reply(*out, client_->resp);
+    command::SessionContext context{.client = *client_, .reply = reply, .services = services_};
+    Accounting accounting(services_, *queued.row);
+    std::get<command::SessionHandler>(queued.row->handler)(context, queued.command->args);
+    accounting.kept(reply, nullptr);
+  };
+  if (row.offload) {
+    exclusive_ = true;
+    tasks_.emplace_back([self = shared_from_this(), slot = open_slot(), run]() mutable {
+      run(&slot->reply);
+      self->thread_.post([self, slot = std::move(slot)] {
+        if (self->silent()) slot->reply.clear();
+        slot->done = true;
+        self->after_command();
+        self->end_exclusive();
+      });
+    });
+    return Step::kTaken;
+  }
+  command::EncodedReply reply;
+  bool in_multi = client_->in_multi;
+  run(&reply);
+  if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
+  if (!silent()) answer(std::move(reply));
+  if (client_->close_after_reply) closing_ = true;
+  return Step::kTaken;
+}
+
+void Session::prefetch_behind_write(const QueuedCommand& queued) {
+  if (prefetched_ != 0 || queued.row->scans) return;
+  prefetched_ = 1;
+  std::vector<std::string> cold;
+  auto keyspace = (*databases_.map)[static_cast<size_t>(client_->db.load())];
+  bool first = true;
+  for (const Incoming& incoming : inbox_) {
+    for (size_t i = first ? incoming.next : 0; i < incoming.batch->commands.size(); ++i) {
+      const net::Command& command = incoming.batch->commands[i];
+      std::string error;
+      command::Resolved resolved = services_.table.resolve(command.args, &error);
+      if (!error.empty() || !command::is_read(*resolved.row) || resolved.row->scans) {
+        return prefetch(services_, std::move(cold), [] {});
+      }
+      add_cold_keys(services_, *resolved.row, command.args, keyspace, &cold);
+    }
+    first = false;
+  }
+  prefetch(services_, std::move(cold), [] {});
+}
+
+}  // namespace ingot::exec

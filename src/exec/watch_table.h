@@ -1,0 +1,46 @@
+// Which client watches which keys, and whether one of them changed. The writer thread's own: WATCH
+// and EXEC run there, so a mark is always set in the order of execution.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/types/keyspace.h"
+
+namespace ingot::exec {
+
+class WatchTable {
+ public:
+  bool empty() const { return clients_.empty(); }
+  void watch(uint64_t client, int db, std::string_view key, bool expired);
+  void unwatch(uint64_t client);
+  // Whether the client's EXEC must fail: a key changed, or expired since it was watched.
+  bool broken(uint64_t client, types::KeyWriter& keys);
+
+  // A unit was kept: marks everybody who watches what it changed.
+  void apply(const types::Effects& effects, types::KeyWriter& keys);
+
+ private:
+  struct Watched {
+    int db;
+    std::string key;
+    bool expired;  // when it was watched
+  };
+  struct Watcher {
+    bool dirty = false;
+    std::vector<Watched> keys;
+  };
+  void mark(int db, std::string_view key);
+  void mark_existing(int db, const types::Effects::Swapped& swapped, types::KeyWriter& keys);
+
+  static std::string id_of(int db, std::string_view key);
+
+  boost::unordered_flat_map<uint64_t, Watcher> clients_;
+  boost::unordered_flat_map<std::string, boost::unordered_flat_set<uint64_t>> watchers_;
+};
+
+}  // namespace ingot::exec

@@ -1,0 +1,131 @@
+// The program: reads the configuration, becomes what it asks for (a daemon, a systemd service),
+// runs one server and stops it at SIGTERM, SIGINT or SHUTDOWN.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/server/config.h"
+#include "src/server/instance.h"
+#include "src/server/log.h"
+#include "src/server/process.h"
+
+namespace {
+
+using ingot::server::Config;
+using ingot::server::Instance;
+using ingot::server::Settings;
+using ingot::server::Supervised;
+namespace log = ingot::server::log;
+
+constexpr const char* kUsage =
+    "Usage: ingot-server [/path/to/ingot.conf] [options] [-]\n"
+    "       ingot-server - (read the configuration from standard input)\n"
+    "       ingot-server -v or --version\n"
+    "       ingot-server -h or --help\n"
+    "\n"
+    "Any directive of the configuration file can stand on the command line:\n"
+    "       ingot-server --port 7777 --dir /var/lib/ingot\n"
+    "       ingot-server conf/ingot-ssd.conf --reader-threads 20 --loglevel verbose\n"
+    "\n"
+    "conf/ingot.conf explains every directive.\n";
+
+// Signals are taken by one thread that waits for them; all others inherit the mask.
+void block_signals(sigset_t* signals) {
+  sigemptyset(signals);
+  sigaddset(signals, SIGTERM);
+  sigaddset(signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+}
+
+bool become_service(const Settings& settings) {
+  std::error_code error;
+  std::filesystem::create_directories(settings.dir, error);
+  if (chdir(settings.dir.c_str()) != 0) {
+    fmt::print(stderr, "Can't chdir to '{}': {}\n", settings.dir, std::strerror(errno));
+    return false;
+  }
+  if (settings.daemonize) ingot::server::daemonize();
+  if (std::string why = log::configure(settings.logfile, settings.loglevel); !why.empty()) {
+    fmt::print(stderr, "{}\n", why);
+    return false;
+  }
+  return true;
+}
+
+std::string pidfile_of(const Settings& settings) {
+  if (!settings.pidfile.empty()) return settings.pidfile;
+  return settings.daemonize ? "/var/run/ingot.pid" : "";
+}
+
+void announce(const Config& config, const Settings& settings, const Instance& instance) {
+  std::string ignored;
+  for (const std::string& name : config.accepted_without_meaning()) ignored += " " + name;
+  if (!ignored.empty()) log::notice("Accepted, without a meaning here:{}", ignored);
+  log::notice("Engine {} in {}, {} MB of memory, {} I/O threads, {} reader threads",
+              settings.engine, ingot::server::data_path(settings),
+              instance.memory_limit_bytes() >> 20, settings.io_threads, settings.reader_threads);
+  log::notice("Ready to accept connections");
+}
+
+int serve(Config& config, const sigset_t& signals) {
+  auto settings = config.settings();
+  if (!become_service(*settings)) return 1;
+  log::notice("Ingot {} is starting, pid {}", INGOT_VERSION, getpid());
+  Instance instance(config);
+  if (auto error = instance.open()) {
+    log::warning("{}", *error);
+    return 1;
+  }
+  std::string pidfile = pidfile_of(*settings);
+  std::string why;
+  if (!pidfile.empty() && !ingot::server::write_pidfile(pidfile, &why)) log::warning("{}", why);
+  announce(config, *settings, instance);
+  if (settings->supervised != Supervised::kNo) ingot::server::notify_systemd("READY=1");
+
+  std::thread([&instance, signals] {
+    int signal = 0;
+    while (sigwait(&signals, &signal) != 0) {
+    }
+    log::warning("Received {} scheduling shutdown...", signal == SIGINT ? "SIGINT" : "SIGTERM");
+    instance.request_shutdown();
+  }).detach();
+  instance.wait();
+  log::warning("User requested shutdown...");
+  ingot::server::notify_systemd("STOPPING=1");
+  instance.close();
+  if (!pidfile.empty()) ingot::server::remove_pidfile(pidfile);
+  log::warning("Ingot is now ready to exit, bye bye...");
+  // The signal thread still waits and refers to the instance.
+  _exit(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 1 && (arguments[0] == "-v" || arguments[0] == "--version")) {
+    fmt::print("Ingot server v={} bits={}\n", INGOT_VERSION, sizeof(void*) * 8);
+    return 0;
+  }
+  if (arguments.size() == 1 && (arguments[0] == "-h" || arguments[0] == "--help")) {
+    fmt::print("{}", kUsage);
+    return 0;
+  }
+  sigset_t signals;
+  block_signals(&signals);
+  Config config(INGOT_VERSION);
+  if (auto error = config.load(arguments)) {
+    fmt::print(stderr, "{}", *error);
+    return 1;
+  }
+  return serve(config, signals);
+}

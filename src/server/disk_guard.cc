@@ -1,0 +1,41 @@
+// Watching the disk; see disk_guard.h.
+#include "src/server/disk_guard.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include "src/server/log.h"
+
+namespace ingot::server {
+
+std::optional<std::string> growing_refusal(const Settings& settings, const DiskFigures& figures) {
+  if (settings.max_disk != 0 && figures.used_bytes > settings.max_disk) {
+    return "OOM command not allowed when used disk > 'max-disk'.";
+  }
+  if (figures.free_bytes < settings.min_free_disk) {
+    return "OOM command not allowed when free disk < 'min-free-disk'.";
+  }
+  return std::nullopt;
+}
+
+void DiskGuard::tick(const Settings& settings) {
+  // The engine heals only when it is asked to; the next commit then shows whether it did.
+  if (writer_.figures().disk_full) (void)engine_.try_resume();
+  struct statvfs disk {};
+  if (statvfs(settings.dir.c_str(), &disk) != 0) return;
+  DiskFigures figures{.used_bytes = engine_.stats().disk_bytes,
+                      .free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize};
+  std::string refusal = growing_refusal(settings, figures).value_or("");
+  if (refusal != refusing_) {
+    refusing_ = refusal;
+    if (refusal.empty()) {
+      log::notice("There is room on the disk again, writes are accepted.");
+    } else {
+      log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal, figures.used_bytes,
+                   figures.free_bytes);
+    }
+    writer_.refuse(exec::Refusal::kGrowing, refusal);
+  }
+}
+
+}  // namespace ingot::server

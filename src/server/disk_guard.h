@@ -1,0 +1,35 @@
+// Keeps the disk from running full: decides which writes are to be refused by `max-disk` and
+// `min-free-disk`, and when a full disk has healed. One thread calls it, about once a second.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "src/exec/writer.h"
+#include "src/server/settings.h"
+#include "storage/engine.h"
+
+namespace ingot::server {
+
+struct DiskFigures {
+  uint64_t used_bytes = 0;  // by the engine's live files
+  uint64_t free_bytes = 0;  // of the filesystem, for us
+};
+
+// Why writes that may need space are refused; nothing: they are not.
+std::optional<std::string> growing_refusal(const Settings& settings, const DiskFigures& figures);
+
+class DiskGuard {
+ public:
+  DiskGuard(storage::Engine& engine, exec::Writer& writer) : engine_(engine), writer_(writer) {}
+
+  void tick(const Settings& settings);
+
+ private:
+  storage::Engine& engine_;
+  exec::Writer& writer_;
+  std::string refusing_;
+};
+
+}  // namespace ingot::server

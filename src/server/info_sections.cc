@@ -1,0 +1,305 @@
+// Redis' sections of INFO. Fields of Redis that can only be zero here are given as zero when
+// exporters or dashboards read them, and left out otherwise.
+#include "src/server/info_sections.h"
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "net/server.h"
+#include "src/command/table.h"
+#include "src/exec/writer.h"
+#include "src/server/client_registry.h"
+#include "src/server/config.h"
+#include "src/server/lifecycle.h"
+#include "src/server/memory_usage.h"
+#include "src/server/stats.h"
+
+namespace ingot::server {
+namespace {
+
+std::string human_bytes(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{}B", bytes);
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  constexpr std::string_view kUnits = "BKMGTP";
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.2f}{}", value, kUnits[unit]);
+}
+
+}  // namespace
+
+void InfoFields::add_bytes(std::string_view name, uint64_t bytes) {
+  add(name, bytes);
+  add(fmt::format("{}_human", name), human_bytes(bytes));
+}
+
+namespace {
+
+int64_t now_micros() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+// The value that CONFIG GET answers.
+std::string setting(const InfoSource& source, std::string_view name) {
+  const auto found = source.services.config.get(std::array{name});
+  return found.empty() ? "" : found.front().second;
+}
+
+double ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+std::string os_name() {
+  utsname name{};
+  uname(&name);
+  return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+std::string_view supervisor_name(Supervised supervised) {
+  switch (supervised) {
+    case Supervised::kNo:
+      return "no";
+    case Supervised::kUpstart:
+      return "upstart";
+    case Supervised::kSystemd:
+      return "systemd";
+    case Supervised::kAuto:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+void write_server(const InfoSource& source, InfoFields& out) {
+  const Lifecycle& lifecycle = source.services.lifecycle;
+  const int64_t uptime_s = now_micros() / 1000000 - source.services.stats.start_ms / 1000;
+  // Clients and dashboards choose what they do by the version of Redis.
+  out.add("redis_version", "7.0.15");
+  out.add("ingot_version", INGOT_VERSION);
+  out.add("redis_git_sha1", "00000000");
+  out.add("redis_git_dirty", 0);
+  out.add("redis_mode", "standalone");
+  out.add("os", os_name());
+  out.add("arch_bits", sizeof(void*) * 8);
+  out.add("multiplexing_api", "epoll");
+  out.add("gcc_version", fmt::format("{}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__));
+  out.add("process_id", getpid());
+  out.add("process_supervised", supervisor_name(source.settings.supervised));
+  out.add("run_id", lifecycle.run_id());
+  out.add("tcp_port", source.settings.port);
+  out.add("server_time_usec", now_micros());
+  out.add("uptime_in_seconds", uptime_s);
+  out.add("uptime_in_days", uptime_s / 86400);
+  out.add("hz", setting(source, "hz"));
+  out.add("configured_hz", setting(source, "hz"));
+  out.add("executable", lifecycle.executable());
+  out.add("config_file", lifecycle.config_file());
+  out.add("io_threads_active", source.settings.io_threads > 1);
+}
+
+void write_clients(const InfoSource& source, InfoFields& out) {
+  size_t connected = 0;
+  uint64_t input_max = 0;
+  uint64_t output_max = 0;
+  source.services.clients.for_each([&](command::Client& client) {
+    ++connected;
+    if (client.connection == nullptr) return;
+    input_max = std::max(input_max, client.connection->query_buffer_bytes.load());
+    output_max = std::max(output_max, client.connection->output_bytes.load());
+  });
+  out.add("connected_clients", connected);
+  out.add("cluster_connections", 0);
+  out.add("maxclients", source.settings.maxclients);
+  out.add("client_recent_max_input_buffer", input_max);
+  out.add("client_recent_max_output_buffer", output_max);
+  out.add_zeros({"blocked_clients", "tracking_clients", "clients_in_timeout_table"});
+}
+
+void write_memory(const InfoSource& source, InfoFields& out) {
+  const MemoryUsage usage = memory_usage();
+  Counter& peak = source.services.stats.memory_peak;
+  raise_to(peak, usage.used);
+  const net::Server* net = source.services.net;
+  out.add_bytes("used_memory", usage.used);
+  out.add_bytes("used_memory_rss", usage.resident);
+  out.add_bytes("used_memory_peak", peak.load());
+  out.add("used_memory_peak_perc", fmt::format("{:.2f}%", ratio(usage.used, peak.load()) * 100));
+  out.add("allocator_allocated", usage.used);
+  out.add("allocator_active", usage.allocator_active);
+  out.add("allocator_resident", usage.allocator_resident);
+  out.add_bytes("total_system_memory", system_memory_bytes());
+  out.add_bytes("used_memory_lua", 0);
+  out.add_bytes("used_memory_scripts", 0);
+  out.add("number_of_cached_scripts", 0);
+  out.add_bytes("maxmemory", source.services.lifecycle.memory_limit_bytes());
+  out.add("maxmemory_policy", "noeviction");
+  out.add_real("allocator_frag_ratio", ratio(usage.allocator_active, usage.used));
+  out.add_real("allocator_rss_ratio", ratio(usage.allocator_resident, usage.allocator_active));
+  out.add_real("mem_fragmentation_ratio", ratio(usage.resident, usage.used));
+  out.add("mem_fragmentation_bytes",
+          static_cast<int64_t>(usage.resident) - static_cast<int64_t>(usage.used));
+  out.add_zeros({"mem_not_counted_for_evict", "mem_replication_backlog",
+                 "mem_total_replication_buffers", "mem_clients_slaves"});
+  out.add("mem_clients_normal",
+          net != nullptr ? net->output_bytes_total() + net->query_bytes_total() : 0);
+  out.add_zeros({"mem_cluster_links", "mem_aof_buffer"});
+  out.add("mem_allocator", allocator_name());
+  out.add_zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
+}
+
+void write_persistence(const InfoSource& source, InfoFields& out) {
+  const Lifecycle& lifecycle = source.services.lifecycle;
+  const Stats& stats = source.services.stats;
+  const auto status = [](bool ok) { return ok ? "ok" : "err"; };
+  out.add_zeros(
+      {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
+  out.add("rdb_changes_since_last_save", stats.changes_since_save.load());
+  out.add("rdb_bgsave_in_progress", lifecycle.saving());
+  out.add("rdb_last_save_time", lifecycle.last_save_s());
+  out.add("rdb_last_bgsave_status", status(lifecycle.last_save_ok()));
+  out.add("rdb_last_bgsave_time_sec", lifecycle.last_save_duration_s());
+  out.add("rdb_saves", stats.saves.load());
+  out.add("rdb_last_cow_size", 0);
+  out.add("aof_enabled", setting(source, "appendonly") == "yes");
+  out.add_zeros({"aof_rewrite_in_progress", "aof_rewrite_scheduled"});
+  out.add("aof_last_rewrite_time_sec", -1);
+  out.add("aof_current_rewrite_time_sec", -1);
+  out.add("aof_last_bgrewrite_status", status(true));
+  // The engine's log takes the part of Redis' append-only file.
+  out.add("aof_last_write_status", status(!source.services.writer.figures().sync_failed));
+  out.add("aof_delayed_fsync", stats.sync_waits.load());
+  out.add_zeros({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"});
+}
+
+void write_stats(const InfoSource& source, InfoFields& out) {
+  const Stats& stats = source.services.stats;
+  const Sampler& sampler = stats.sampler;
+  const net::Server* net = source.services.net;
+  const auto kbps = [&](Meter meter) { return sampler.per_second(meter) / 1024; };
+  out.add("total_connections_received", stats.connections_received.load());
+  out.add("total_commands_processed", stats.commands.load());
+  out.add_real("instantaneous_ops_per_sec", sampler.per_second(Meter::kCommands), 0);
+  if (net != nullptr) {
+    out.add("total_net_input_bytes", net->bytes_in() - stats.bytes_in_before.load());
+    out.add("total_net_output_bytes", net->bytes_out() - stats.bytes_out_before.load());
+    out.add("client_output_buffer_limit_disconnections", net->output_limit_disconnections());
+  }
+  out.add_zeros({"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
+  out.add_real("instantaneous_input_kbps", kbps(Meter::kBytesIn));
+  out.add_real("instantaneous_output_kbps", kbps(Meter::kBytesOut));
+  out.add_real("instantaneous_input_repl_kbps", 0);
+  out.add_real("instantaneous_output_repl_kbps", 0);
+  out.add("rejected_connections", stats.connections_rejected.load());
+  out.add_zeros({"sync_full", "sync_partial_ok", "sync_partial_err"});
+  out.add("expired_keys", stats.expired_keys.load());
+  out.add_real("expired_stale_perc", 0);
+  out.add_zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"});
+  out.add("keyspace_hits", stats.keyspace_hits.load());
+  out.add("keyspace_misses", stats.keyspace_misses.load());
+  out.add_zeros({"pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec",
+                 "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+                 "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+                 "active_defrag_key_misses", "tracking_total_keys", "tracking_total_items",
+                 "tracking_total_prefixes", "unexpected_error_replies"});
+  out.add("total_error_replies", stats.error_replies.load());
+  out.add("dump_payload_sanitizations", 0);
+}
+
+void write_replication(const InfoSource& source, InfoFields& out) {
+  out.add("role", "master");
+  out.add("connected_slaves", 0);
+  out.add("master_failover_state", "no-failover");
+  out.add("master_replid", source.services.lifecycle.run_id());
+  out.add("master_replid2", std::string(40, '0'));
+  out.add("master_repl_offset", 0);
+  out.add("second_repl_offset", -1);
+  out.add("repl_backlog_active", 0);
+  out.add("repl_backlog_size", setting(source, "repl-backlog-size"));
+  out.add_zeros({"repl_backlog_first_byte_offset", "repl_backlog_histlen"});
+}
+
+void write_cpu(const InfoSource&, InfoFields& out) {
+  const auto add = [&](std::string_view suffix, int who) {
+    rusage usage{};
+    getrusage(who, &usage);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+    };
+    out.add_real(fmt::format("used_cpu_sys{}", suffix), seconds(usage.ru_stime), 6);
+    out.add_real(fmt::format("used_cpu_user{}", suffix), seconds(usage.ru_utime), 6);
+  };
+  add("", RUSAGE_SELF);
+  add("_children", RUSAGE_CHILDREN);
+}
+
+void write_nothing(const InfoSource&, InfoFields&) {}
+
+void write_commandstats(const InfoSource& source, InfoFields& out) {
+  const auto add = [&](const command::CommandRow* parent, const command::CommandRow& row) {
+    const CommandStats* stats = source.services.stats.find(row);
+    if (stats == nullptr) return;
+    const uint64_t calls = stats->calls.load();
+    const uint64_t micros = stats->micros.load();
+    const uint64_t rejected = stats->rejected.load();
+    const uint64_t failed = stats->failed.load();
+    if (calls + rejected + failed == 0) return;
+    out.add("cmdstat_" + full_name(parent, row),
+            fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}",
+                        calls, micros, ratio(micros, calls), rejected, failed));
+  };
+  for (const command::CommandRow* row : source.services.table.rows()) {
+    add(nullptr, *row);
+    for (const command::CommandRow& subcommand : row->subcommands) add(row, subcommand);
+  }
+}
+
+void write_errorstats(const InfoSource& source, InfoFields& out) {
+  for (const auto& [name, count] : source.services.stats.errors()) {
+    out.add("errorstat_" + name, fmt::format("count={}", count));
+  }
+}
+
+void write_cluster(const InfoSource&, InfoFields& out) {
+  out.add("cluster_enabled", 0);
+}
+
+void write_keyspace(const InfoSource& source, InfoFields& out) {
+  for (size_t db = 0; db < source.keys.databases().size(); ++db) {
+    const storage::KeyCounts counts = source.keys.counts(static_cast<int>(db));
+    if (counts.keys == 0) continue;
+    out.add(fmt::format("db{}", db),
+            fmt::format("keys={},expires={},avg_ttl=0", counts.keys, counts.expires));
+  }
+}
+
+constexpr InfoSection kSections[] = {
+    {"server", "Server", true, write_server},
+    {"clients", "Clients", true, write_clients},
+    {"memory", "Memory", true, write_memory},
+    {"persistence", "Persistence", true, write_persistence},
+    {"stats", "Stats", true, write_stats},
+    {"replication", "Replication", true, write_replication},
+    {"cpu", "CPU", true, write_cpu},
+    {"modules", "Modules", true, write_nothing},
+    {"commandstats", "Commandstats", false, write_commandstats},
+    {"errorstats", "Errorstats", true, write_errorstats},
+    {"latencystats", "Latencystats", false, write_nothing},
+    {"cluster", "Cluster", true, write_cluster},
+    {"keyspace", "Keyspace", true, write_keyspace},
+};
+
+}  // namespace
+
+std::span<const InfoSection> redis_info_sections() {
+  return kSections;
+}
+
+}  // namespace ingot::server

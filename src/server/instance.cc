@@ -1,0 +1,267 @@
+// Building, running and taking down a server; see instance.h.
+#include "src/server/instance.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "src/exec/collector.h"
+#include "src/exec/reader_pool.h"
+#include "src/exec/session.h"
+#include "src/exec/writer.h"
+#include "src/server/disk_guard.h"
+#include "src/server/info.h"
+#include "src/server/log.h"
+#include "src/server/process.h"
+#include "src/server/sampler.h"
+#include "src/server/saver.h"
+#include "src/server/ticker.h"
+#include "src/types/key_cursor.h"
+
+namespace ingot::server {
+
+namespace {
+
+constexpr int kStopGraceMs = 1000;
+constexpr uint64_t kReservedFiles = 512;  // besides clients: tables, logs, sockets
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string random_hex(size_t digits) {
+  std::random_device random;
+  std::string text;
+  while (text.size() < digits) text.push_back("0123456789abcdef"[random() & 15]);
+  return text;
+}
+
+exec::FsyncPolicy policy_of(AppendFsync setting) {
+  switch (setting) {
+    case AppendFsync::kAlways:
+      return exec::FsyncPolicy::kAlways;
+    case AppendFsync::kEverysec:
+      return exec::FsyncPolicy::kEverySecond;
+    case AppendFsync::kNo:
+      return exec::FsyncPolicy::kNever;
+  }
+  return exec::FsyncPolicy::kEverySecond;
+}
+
+net::ListenOptions listen_options(const Settings& settings) {
+  return {.bind = settings.bind,
+          .port = static_cast<uint16_t>(settings.port),
+          .backlog = settings.tcp_backlog,
+          .unix_path = settings.unixsocket,
+          .unix_permissions = settings.unixsocketperm};
+}
+
+}  // namespace
+
+Instance::Instance(Config& config)
+    : config_(config), run_id_(random_hex(40)), stats_(now_ms()) {
+  std::error_code error;
+  executable_ = std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+Instance::~Instance() { close(); }
+
+std::optional<std::string> Instance::open() {
+  auto settings = config_.settings();
+  if (auto error = command::Table::check_renames(settings->renamed_commands)) return error;
+  table_ = std::make_unique<command::Table>(settings->renamed_commands);
+  uint64_t wanted_files = settings->maxclients + kReservedFiles;
+  if (uint64_t files = raise_file_limit(wanted_files); files < wanted_files) {
+    log::warning("Only {} files can be open at a time; {} are needed for maxclients {}", files,
+                 wanted_files, settings->maxclients);
+  }
+  if (auto error = open_data(*settings)) return error;
+  build_services(*settings);
+  apply_limits(*settings);
+  std::string error = net_->listen(listen_options(*settings));
+  if (!error.empty()) return error;
+  config_.on_change([this](const Settings& before, const Settings& after) {
+    return apply(before, after);
+  });
+  writer_->start(*services_, policy_of(settings->appendfsync));
+  collector_->start();
+  sampler_ = std::make_unique<Ticker>(std::chrono::milliseconds(Sampler::kPeriodMs),
+                                      [this] { take_sample(*services_); });
+  ticker_ = std::make_unique<Ticker>(std::chrono::seconds(1), [this] { tick(); });
+  net_->start();
+  return std::nullopt;
+}
+
+std::optional<std::string> Instance::open_data(const Settings& settings) {
+  memory_limit_ = memory_limit(settings, read_machine());
+  const char* fault_file = std::getenv("INGOT_FAULT_FILE");  // for tests of failing disks
+  storage::EngineOptions options{
+      .path = data_path(settings),
+      .cache_bytes = share_out(settings, memory_limit_).engine_bytes,
+      .bloom_bits = settings.bloom_bits,
+      .compression = settings.compression,
+      .compaction_threads = settings.compaction_threads,
+      .compaction_rate = settings.compaction_rate,
+      .direct_reads = settings.direct_reads,
+      .fault_file = fault_file != nullptr ? fault_file : "",
+      .on_background_error =
+          [](const storage::Status& status) {
+            log::warning("Storage engine: {}", status.message());
+          },
+      .on_log = [](const std::string& line) { log::notice("{}", line); }};
+  auto [engine, opened] = storage::open_engine(settings.engine, options);
+  if (!opened.ok()) return "Can't open the data in " + options.path + ": " + opened.message();
+  storage::Status status;
+  store_ = exec::Store::open(std::move(engine), settings.databases, now_ms, &status);
+  if (store_ == nullptr) return "Can't open the data in " + options.path + ": " + status.message();
+  saver_ = std::make_unique<Saver>(store_->engine(), stats_, checkpoint_path(settings),
+                                   now_ms() / 1000);
+  cursors_ = std::make_unique<types::KeyCursors>();
+  cursors_->load(store_->engine());
+  return std::nullopt;
+}
+
+void Instance::build_services(const Settings& settings) {
+  collector_ = std::make_unique<exec::Collector>(*store_);
+  readers_ = std::make_unique<exec::ReaderPool>(settings.reader_threads);
+  writer_ = std::make_unique<exec::Writer>();
+  net_ = std::make_unique<net::Server>(net::ServerOptions{
+      .io_threads = settings.io_threads,
+      .welcome = [this](net::Connection& connection,
+                        bool peer_is_local) { return welcome(connection, peer_is_local); },
+      .on_log = [](const std::string& line) { log::warning("{}", line); }});
+  services_.reset(new exec::Services{.store = *store_,
+                                     .writer = *writer_,
+                                     .readers = *readers_,
+                                     .collector = *collector_,
+                                     .config = config_,
+                                     .clients = clients_,
+                                     .stats = stats_,
+                                     .lifecycle = *this,
+                                     .table = *table_,
+                                     .cursors = *cursors_,
+                                     .net = net_.get()});
+  disk_guard_ = std::make_unique<DiskGuard>(store_->engine(), *writer_);
+}
+
+net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) {
+  auto settings = config_.settings();
+  add(stats_.connections_received);
+  if (clients_.size() >= settings->maxclients) {
+    add(stats_.connections_rejected);
+    return std::string("-ERR max number of clients reached\r\n");
+  }
+  if (settings->protected_mode && settings->requirepass.empty() && !peer_is_local) {
+    add(stats_.connections_rejected);
+    return std::string(
+        "-DENIED Ingot is running in protected mode because protected mode is enabled and no "
+        "password is set for the default user. In this mode connections are only accepted from "
+        "the loopback interface. To let other computers connect, set a password with "
+        "'requirepass', or, in a network that you trust, 'protected-mode no'.\r\n");
+  }
+  bool is_unix = !settings->unixsocket.empty() &&
+                 connection.peer_address() == settings->unixsocket + ":0";
+  auto client = std::make_shared<command::Client>(clients_.next_id(), connection.peer_address(),
+                                                  connection.local_address(), connection.fd(),
+                                                  is_unix, now_ms());
+  client->authenticated = settings->requirepass.empty();
+  connection.set_authenticated(client->authenticated);
+  client->connection = &connection;
+  auto session = std::make_shared<exec::Session>(*services_, connection, client);
+  client->kill = [weak = std::weak_ptr(session), &thread = connection.thread()] {
+    thread.post([weak] {
+      if (auto alive = weak.lock()) alive->kill();
+    });
+  };
+  clients_.add(client);
+  return session;
+}
+
+void Instance::apply_limits(const Settings& settings) {
+  net::Limits& limits = net_->limits();
+  const OutputLimit& output = settings.output_limits[kNormalClients];
+  limits.proto_max_bulk_bytes = static_cast<uint64_t>(settings.proto_max_bulk_len);
+  limits.query_buffer_bytes_max = settings.client_query_buffer_limit;
+  limits.output_hard_bytes = output.hard_bytes;
+  limits.output_soft_bytes = output.soft_bytes;
+  limits.output_soft_seconds = static_cast<uint32_t>(output.soft_seconds);
+  limits.output_total_bytes_max = share_out(settings, memory_limit_).output_bytes;
+  limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
+  limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
+}
+
+std::optional<Refusal> Instance::apply(const Settings& before, const Settings& after) {
+  bool listening = before.bind != after.bind || before.port != after.port ||
+                   before.tcp_backlog != after.tcp_backlog;
+  if (listening) {
+    std::string error = net_->listen(listen_options(after));
+    if (!error.empty()) {
+      log::warning("{}", error);
+      bool port = before.port != after.port;
+      return Refusal{port ? "port" : "bind",
+                     port ? "Unable to listen on this port. Check server logs."
+                          : "Failed to bind to specified addresses."};
+    }
+  }
+  memory_limit_ = memory_limit(after, read_machine());
+  apply_limits(after);
+  store_->engine().set_cache_bytes(share_out(after, memory_limit_).engine_bytes);
+  if (before.compaction_rate != after.compaction_rate) {
+    store_->engine().set_compaction_rate(after.compaction_rate);
+  }
+  if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
+  if (before.reader_threads != after.reader_threads) readers_->resize(after.reader_threads);
+  log::set_level(after.loglevel);
+  return std::nullopt;
+}
+
+void Instance::tick() {
+  auto settings = config_.settings();
+  disk_guard_->tick(*settings);
+}
+
+void Instance::wait() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return shutdown_requested_; });
+}
+
+void Instance::request_shutdown() {
+  std::lock_guard lock(mutex_);
+  shutdown_requested_ = true;
+  wake_.notify_all();
+}
+
+void Instance::close() {
+  if (std::exchange(closed_, true)) return;
+  sampler_.reset();
+  ticker_.reset();
+  if (net_) net_->stop(kStopGraceMs);
+  if (writer_) writer_->stop();
+  if (collector_) collector_->stop();
+  readers_.reset();
+  if (!store_) return;
+  if (cursors_) cursors_->save(store_->engine());
+  if (storage::Status status = store_->engine().flush(); !status.ok()) {
+    log::warning("Flushing at the end failed ({}); the log keeps what was written",
+                 status.message());
+  }
+  if (storage::Status status = store_->engine().sync(); !status.ok()) {
+    log::warning("The last sync failed: {}", status.message());
+  }
+  saver_.reset();
+}
+
+storage::Status Instance::save() { return saver_->save(); }
+bool Instance::save_in_background() { return saver_->save_in_background(); }
+bool Instance::saving() const { return saver_->saving(); }
+int64_t Instance::last_save_s() const { return saver_->last_save_s(); }
+bool Instance::last_save_ok() const { return saver_->last_save_ok(); }
+int64_t Instance::last_save_duration_s() const { return saver_->last_duration_s(); }
+
+}  // namespace ingot::server

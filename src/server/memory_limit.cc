@@ -1,0 +1,77 @@
+// Reading the machine's memory and sharing out the limit; see memory_limit.h.
+#include "src/server/memory_limit.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace ingot::server {
+
+namespace {
+
+// A number in a file; 0 when there is none ("max", or no such file).
+uint64_t number_in(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  uint64_t number = 0;
+  return in >> number ? number : 0;
+}
+
+void tighten(uint64_t* limit, uint64_t other) {
+  // cgroup v1 says "no limit" by a number near 2^63.
+  if (other == 0 || other > 1ull << 60) return;
+  *limit = *limit == 0 ? other : std::min(*limit, other);
+}
+
+// Limits count at every level up to the root.
+uint64_t cgroup_limit(const std::filesystem::path& root) {
+  uint64_t limit = 0;
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    std::istringstream fields(line);
+    std::string id, controllers, path;
+    std::getline(fields, id, ':');
+    std::getline(fields, controllers, ':');
+    std::getline(fields, path);
+    bool v2 = controllers.empty();
+    if (!v2 && controllers.find("memory") == std::string::npos) continue;
+    std::filesystem::path mount = root / (v2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
+    const char* file = v2 ? "memory.max" : "memory.limit_in_bytes";
+    for (std::filesystem::path at = path;; at = at.parent_path()) {
+      tighten(&limit, number_in(mount / at.relative_path() / file));
+      if (!at.has_relative_path()) break;
+    }
+  }
+  return limit;
+}
+
+}  // namespace
+
+MachineMemory read_machine(const std::filesystem::path& root) {
+  return {.total_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
+          .cgroup_bytes = cgroup_limit(root)};
+}
+
+uint64_t memory_limit(const Settings& settings, const MachineMemory& machine) {
+  if (settings.maxmemory != 0) return settings.maxmemory;
+  uint64_t available = machine.total_bytes;
+  if (machine.cgroup_bytes != 0) available = std::min(available, machine.cgroup_bytes);
+  return available / 2;
+}
+
+MemoryShares share_out(const Settings& settings, uint64_t limit_bytes) {
+  constexpr uint64_t kEngineMin = 8ull << 20;
+  constexpr uint64_t kOutputMin = 16ull << 20;
+  // Measured: the process needs 50 to 90 MB besides the engine's cache.
+  constexpr uint64_t kOverhead = 64ull << 20;
+  uint64_t rest = limit_bytes > 2 * kOverhead ? limit_bytes - kOverhead : limit_bytes / 2;
+  uint64_t engine = std::max(kEngineMin, rest / 4 * 3);
+  if (settings.cache_size != 0) engine = settings.cache_size;
+  return {.engine_bytes = engine, .output_bytes = std::max(kOutputMin, limit_bytes / 8)};
+}
+
+}  // namespace ingot::server

@@ -1,0 +1,64 @@
+// jemalloc is asked when the program is linked with it, which the build decides: hence the weak
+// symbol. Figures of the kernel come from /proc.
+#include "src/server/memory_usage.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value,
+                       size_t new_bytes) __attribute__((weak));
+
+namespace ingot::server {
+namespace {
+
+uint64_t allocator_figure(const char* name) {
+  size_t value = 0;
+  size_t bytes = sizeof value;
+  return mallctl(name, &value, &bytes, nullptr, 0) == 0 ? value : 0;
+}
+
+uint64_t page_bytes() {
+  static const long bytes = sysconf(_SC_PAGESIZE);
+  return static_cast<uint64_t>(bytes);
+}
+
+uint64_t resident_bytes() {
+  uint64_t size = 0;
+  uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident * page_bytes();
+}
+
+}  // namespace
+
+MemoryUsage memory_usage() {
+  MemoryUsage usage;
+  usage.resident = resident_bytes();
+  usage.used = usage.resident;
+  if (mallctl != nullptr) {
+    // The figures are of the last epoch.
+    uint64_t epoch = 1;
+    size_t bytes = sizeof epoch;
+    mallctl("epoch", &epoch, &bytes, &epoch, sizeof epoch);
+    usage.used = allocator_figure("stats.allocated");
+    usage.allocator_active = allocator_figure("stats.active");
+    usage.allocator_resident = allocator_figure("stats.resident");
+  }
+  return usage;
+}
+
+std::string allocator_name() {
+  if (mallctl == nullptr) return "libc";
+  const char* version = "";
+  size_t bytes = sizeof version;
+  mallctl("version", &version, &bytes, nullptr, 0);
+  const std::string text(version);  // "5.3.0-0-g54eaed1d..."
+  return "jemalloc-" + text.substr(0, text.find('-'));
+}
+
+uint64_t system_memory_bytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes();
+}
+
+}  // namespace ingot::server

@@ -1,0 +1,70 @@
+// Process chores; see process.h.
+#include "src/server/process.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace ingot::server {
+
+void daemonize() {
+  pid_t child = fork();
+  if (child < 0) std::perror("fork");
+  if (child != 0) _exit(child < 0 ? 1 : 0);
+  setsid();
+  int null = open("/dev/null", O_RDWR);
+  if (null < 0) return;
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+  if (null > STDERR_FILENO) close(null);
+}
+
+bool write_pidfile(const std::string& path, std::string* error) {
+  std::ofstream out(path);
+  out << getpid() << '\n';
+  out.flush();
+  if (out) return true;
+  *error = "cannot write pid file " + path + ": " + std::strerror(errno);
+  return false;
+}
+
+void remove_pidfile(const std::string& path) { unlink(path.c_str()); }
+
+uint64_t raise_file_limit(uint64_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_max < wanted) {
+    // Past the hard limit only the privileged get.
+    const rlimit raised{.rlim_cur = wanted, .rlim_max = wanted};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return wanted;
+  }
+  const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return limit.rlim_max;
+  return limit.rlim_cur;
+}
+
+void notify_systemd(const std::string& state) {
+  const char* path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  if (path == nullptr || std::strlen(path) < 2 || std::strlen(path) >= sizeof(address.sun_path)) {
+    return;
+  }
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path, std::strlen(path));
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // the abstract namespace
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
+  (void)sendto(fd, state.data(), state.size(), MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&address), length);
+  close(fd);
+}
+
+}  // namespace ingot::server

@@ -1,0 +1,21 @@
+// What a daemon owes its system: detaching, the pid file, file limits, readiness for systemd.
+// Called by the main thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ingot::server {
+
+// Detaches from the terminal; before any thread is started. The parent exits.
+void daemonize();
+// False with a reason in `*error`. The file is removed by remove_pidfile().
+[[nodiscard]] bool write_pidfile(const std::string& path, std::string* error);
+void remove_pidfile(const std::string& path);
+// Raises the limit of open files as far as it goes without privileges (the engine keeps every table
+// open), and to `wanted` if that is more and allowed. Answers what it is now.
+uint64_t raise_file_limit(uint64_t wanted);
+// Tells systemd ("READY=1", "STOPPING=1") if it started us and asked to be told.
+void notify_systemd(const std::string& state);
+
+}  // namespace ingot::server

@@ -1,0 +1,96 @@
+// Checkpoints; see saver.h.
+#include "src/server/saver.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "src/server/log.h"
+
+namespace ingot::server {
+
+using std::chrono::duration_cast;
+using std::chrono::seconds;
+using storage::Status;
+
+namespace {
+
+// Makes the names in a directory survive a power loss.
+Status sync_directory(const std::filesystem::path& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool done = fd >= 0 && fsync(fd) == 0;
+  Status status = done ? Status() : Status(Status::Code::kIo, std::strerror(errno));
+  if (fd >= 0) close(fd);
+  return status;
+}
+
+}  // namespace
+
+Saver::~Saver() {
+  std::lock_guard lock(thread_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Saver::save() {
+  if (!claim()) return {Status::Code::kBusy, "Background save already in progress"};
+  Status status = run();
+  saving_ = false;
+  return status;
+}
+
+bool Saver::save_in_background() {
+  std::lock_guard lock(thread_mutex_);
+  if (!claim()) return false;
+  if (thread_.joinable()) thread_.join();
+  log::notice("Background saving started");
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "saver");
+    auto start = std::chrono::steady_clock::now();
+    if (run().ok()) log::notice("Background saving terminated with success");
+    last_duration_s_ =
+        duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
+    saving_ = false;
+  });
+  return true;
+}
+
+Status Saver::run() {
+  uint64_t changes = stats_.changes_since_save.load();
+  Status status = write();
+  last_save_ok_ = status.ok();
+  if (!status.ok()) {
+    log::warning("Saving the DB failed: {}", status.message());
+    return status;
+  }
+  stats_.changes_since_save.fetch_sub(changes);
+  add(stats_.saves);
+  last_save_s_ =
+      duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  log::notice("DB saved on disk");
+  return status;
+}
+
+// Built beside the last one, so that a failure leaves that as it was.
+Status Saver::write() {
+  if (!engine_.capabilities().checkpoint) return engine_.sync();
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path last = path_;
+  const fs::path fresh = path_ + ".new";
+  const fs::path old = path_ + ".old";
+  fs::remove_all(fresh, error);
+  if (Status status = engine_.checkpoint(fresh.string()); !status.ok()) return status;
+  fs::remove_all(old, error);
+  if (!error && fs::exists(last, error)) fs::rename(last, old, error);
+  if (!error) fs::rename(fresh, last, error);
+  if (error) return {Status::Code::kIo, error.message()};
+  if (Status status = sync_directory(last.parent_path()); !status.ok()) return status;
+  fs::remove_all(old, error);
+  return {};
+}
+
+}  // namespace ingot::server

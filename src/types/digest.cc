@@ -1,0 +1,133 @@
+// Redis' checksums of values and of all data; see digest.h.
+#include "src/types/digest.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "src/types/string_value.h"
+
+namespace ingot::types {
+
+using storage::Space;
+using storage::Status;
+
+namespace {
+
+constexpr uint64_t kPieceBytes = 4 * storage::kStringChunkBytes;  // of a long string, held at a time
+constexpr uint32_t kRedisString = 0;                              // Redis' number of the type
+constexpr std::string_view kExpires = "!!expire!!";
+
+class Sha1 {
+ public:
+  Sha1() { restart(); }
+
+  void update(std::string_view bytes) {
+    EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+  }
+  // The hash of what was given since the last one.
+  Digest finish() {
+    Digest hash;
+    EVP_DigestFinal_ex(context_.get(), hash.data(), nullptr);
+    restart();
+    return hash;
+  }
+  Digest of(std::string_view bytes) {
+    update(bytes);
+    return finish();
+  }
+
+ private:
+  void restart() { EVP_DigestInit_ex(context_.get(), EVP_sha1(), nullptr); }
+
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(),
+                                                                  EVP_MD_CTX_free};
+};
+
+std::string_view bytes_of(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+void xor_in(Digest* digest, const Digest& hash) {
+  for (size_t i = 0; i < hash.size(); ++i) (*digest)[i] ^= hash[i];
+}
+
+void mix_in(Digest* digest, const Digest& hash, Sha1& sha) {
+  xor_in(digest, hash);
+  *digest = sha.of(bytes_of(*digest));
+}
+
+void mix_in(Digest* digest, uint32_t number, Sha1& sha) {
+  std::string bytes;
+  storage::append_be32(&bytes, number);
+  mix_in(digest, sha.of(bytes), sha);
+}
+
+Digest hash_of_string(storage::Reader& data, const Record& record, Sha1& sha) {
+  const uint64_t length = string_length(record);
+  std::string piece;
+  for (uint64_t offset = 0; offset < length && !data.failed(); offset += kPieceBytes) {
+    piece.clear();
+    read_string(data, record, offset, std::min(kPieceBytes, length - offset), &piece);
+    sha.update(piece);
+  }
+  return sha.finish();
+}
+
+void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  if (!is_string(record)) {
+    return data.latch_error(Status(Status::Code::kUnsupported, "no digest for this type of value"));
+  }
+  mix_in(digest, kRedisString, sha);
+  mix_in(digest, hash_of_string(data, record, sha), sha);
+  if (record.expire_ms() != 0) xor_in(digest, sha.of(kExpires));
+}
+
+void mix_in_database(Digest* digest, storage::Reader& data, uint32_t number,
+                     storage::KeyspaceId keyspace, Sha1& sha) {
+  const std::string begin = storage::meta_key(keyspace, {});
+  auto cursor = data.cursor(Space::kMeta, begin, storage::meta_key_end(keyspace));
+  bool empty = true;
+  Record record;
+  for (cursor->seek(begin); cursor->valid() && !data.failed(); cursor->next()) {
+    // Only databases that have keys count.
+    if (std::exchange(empty, false)) mix_in(digest, number, sha);
+    if (!record.assign(std::string(cursor->value()))) {
+      return data.latch_error(Status(Status::Code::kCorruption, "unreadable metadata record"));
+    }
+    Digest pair{};
+    mix_in(&pair, sha.of(storage::user_key_of(cursor->key())), sha);
+    mix_in_value(&pair, data, record, sha);
+    xor_in(digest, sha.of(bytes_of(pair)));
+  }
+  data.check(*cursor);
+}
+
+}  // namespace
+
+Digest dataset_digest(storage::Reader& data, const DatabaseMap& databases) {
+  Sha1 sha;
+  Digest digest{};
+  for (size_t db = 0; db < databases.size(); ++db) {
+    mix_in_database(&digest, data, static_cast<uint32_t>(db), databases[db], sha);
+  }
+  return digest;
+}
+
+Digest value_digest(storage::Reader& data, const Record& record) {
+  Sha1 sha;
+  Digest digest{};
+  mix_in_value(&digest, data, record, sha);
+  return digest;
+}
+
+std::string digest_text(const Digest& digest) {
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,317 @@
+// Finding, counting, expiring and dropping keys; see keyspace.h.
+#include "src/types/keyspace.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "src/types/access_clock.h"
+
+namespace ingot::types {
+
+using storage::Metadata;
+using storage::Space;
+using storage::Status;
+
+namespace {
+
+constexpr std::string_view kMarker{"\0", 1};  // the value of records that only exist
+
+Status corrupt(std::string_view what) {
+  return {Status::Code::kCorruption, "unreadable " + std::string(what) + " record"};
+}
+
+}  // namespace
+
+bool Record::assign(std::string bytes) {
+  bytes_ = std::move(bytes);
+  if (!storage::decode_metadata(bytes_, &meta_)) return false;
+  payload_bytes_ = meta_.payload.size();
+  return true;
+}
+
+Metadata Record::metadata() const {
+  Metadata copy = meta_;
+  copy.payload = payload();
+  return copy;
+}
+
+bool KeyReader::load(storage::KeyspaceId keyspace, std::string_view key, Record* record) {
+  std::string bytes;
+  if (!data_.get(Space::kMeta, storage::meta_key(keyspace, key), &bytes)) return false;
+  if (record->assign(std::move(bytes))) return true;
+  data_.latch_error(corrupt("metadata"));
+  return false;
+}
+
+bool KeyReader::find(int db, std::string_view key, Record* record) {
+  if (!KeyReader::peek(db, key, record)) {
+    ++misses;
+    return false;
+  }
+  ++hits;
+  if (access_ != nullptr) access_->mark(keyspace(db), key, now_ms_);
+  return true;
+}
+
+bool KeyReader::peek(int db, std::string_view key, Record* record) {
+  return load(keyspace(db), key, record) && !expired(*record);
+}
+
+storage::KeyCounts KeyReader::counts(int db) {
+  storage::KeyCounts counts;
+  std::string bytes;
+  if (data_.get(Space::kSystem, storage::counts_key(keyspace(db)), &bytes) &&
+      !storage::decode_counts(bytes, &counts)) {
+    data_.latch_error(corrupt("key count"));
+  }
+  return counts;
+}
+
+KeyWriter::KeyWriter(storage::Overlay& overlay, KeyspaceState& state, CollectionIds& ids,
+                     Effects& effects, int64_t now_ms, AccessClock* access, bool collect_touched)
+    : KeyReader(overlay, state.databases, now_ms, access),
+      overlay_(overlay),
+      state_(state),
+      ids_(ids),
+      effects_(effects),
+      collect_touched_(collect_touched) {}
+
+bool KeyWriter::find_any(int db, std::string_view key, Record* record) {
+  if (!load(keyspace(db), key, record)) return false;
+  if (!expired(*record)) return true;
+  expire(db, key, *record);
+  return false;
+}
+
+bool KeyWriter::find(int db, std::string_view key, Record* record) {
+  if (!find_any(db, key, record)) {
+    ++misses;
+    return false;
+  }
+  ++hits;
+  if (access_ != nullptr) access_->mark(keyspace(db), key, now_ms_);
+  return true;
+}
+
+bool KeyWriter::peek(int db, std::string_view key, Record* record) {
+  return find_any(db, key, record);
+}
+
+bool KeyWriter::has_expired(int db, std::string_view key) {
+  Record record;
+  return load(keyspace(db), key, &record) && expired(record);
+}
+
+bool KeyWriter::stored_in(storage::KeyspaceId keyspace, std::string_view key) {
+  Record record;
+  return load(keyspace, key, &record);
+}
+
+storage::KeyCounts KeyWriter::counts(int db) {
+  auto found = state_.counts.find(keyspace(db));
+  return found == state_.counts.end() ? storage::KeyCounts() : found->second;
+}
+
+void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after) {
+  storage::KeyspaceId space = keyspace(db);
+  Metadata old = before != nullptr ? before->metadata() : Metadata{};
+  if (after.expire_ms == 0) {
+    if (old.indexed_ms != 0) {
+      overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
+    }
+    after.indexed_ms = 0;
+  } else if (old.indexed_ms != 0 && old.indexed_ms <= after.expire_ms) {
+    after.indexed_ms = old.indexed_ms;  // fires early and is put back then
+  } else {
+    if (old.indexed_ms != 0) {
+      overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
+    }
+    after.indexed_ms = after.expire_ms;
+    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, after.expire_ms);
+    state_.next_due_ms = std::min(state_.next_due_ms, after.expire_ms);
+    overlay_.put(Space::kExpiry, storage::expiry_key(after.expire_ms, space, key), kMarker);
+  }
+  std::string record;
+  storage::encode_metadata(after, &record);
+  overlay_.put(Space::kMeta, storage::meta_key(space, key), record);
+
+  int64_t expires = (after.expire_ms != 0) - (old.expire_ms != 0);
+  if (before == nullptr || expires != 0) count(db, before == nullptr ? 1 : 0, expires);
+  if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
+    discard_collection(old.collection->id);
+  }
+  if (access_ != nullptr) access_->mark(space, key, now_ms_);
+  touch(db, key);
+}
+
+void KeyWriter::remove(int db, std::string_view key, const Record& before) {
+  drop(db, key, before, /*keep_collection=*/false);
+}
+
+void KeyWriter::unlink(int db, std::string_view key, const Record& before) {
+  drop(db, key, before, /*keep_collection=*/true);
+}
+
+void KeyWriter::drop(int db, std::string_view key, const Record& before, bool keep_collection) {
+  storage::KeyspaceId space = keyspace(db);
+  Metadata old = before.metadata();
+  overlay_.remove(Space::kMeta, storage::meta_key(space, key));
+  if (old.indexed_ms != 0) {
+    overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
+  }
+  count(db, -1, old.expire_ms != 0 ? -1 : 0);
+  if (old.collection && !keep_collection) discard_collection(old.collection->id);
+  touch(db, key);
+}
+
+void KeyWriter::expire(int db, std::string_view key, const Record& record) {
+  drop(db, key, record, /*keep_collection=*/false);
+  ++effects_.expired_keys;
+}
+
+void KeyWriter::count(int db, int64_t keys, int64_t expires) {
+  storage::KeyspaceId space = keyspace(db);
+  storage::KeyCounts& counts = state_.counts[space];
+  counts.keys += static_cast<uint64_t>(keys);
+  counts.expires += static_cast<uint64_t>(expires);
+  state_.count_changes.push_back({.keyspace = space, .keys = keys, .expires = expires});
+}
+
+void KeyWriter::discard_collection(storage::CollectionId id) {
+  overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kCollection, id),
+               kMarker);
+  effects_.dropped_collections.push_back(id);
+}
+
+void KeyWriter::touch(int db, std::string_view key) {
+  ++effects_.changes;
+  if (collect_touched_) effects_.touched.push_back({.db = db, .key = std::string(key)});
+}
+
+void KeyWriter::flush(int db) {
+  storage::KeyspaceId old = keyspace(db);
+  storage::KeyCounts before = counts(db);
+  effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
+  if (before.keys == 0) return;
+  state_.databases_before.push_back(state_.databases);
+  storage::KeyspaceId fresh = state_.next_keyspace++;
+  state_.databases[static_cast<size_t>(db)] = fresh;
+  std::string record;
+  storage::append_le32(&record, fresh);
+  overlay_.put(Space::kSystem, storage::database_key(static_cast<uint32_t>(db)), record);
+  record.clear();
+  storage::append_le32(&record, state_.next_keyspace);
+  overlay_.put(Space::kSystem, storage::next_keyspace_key(), record);
+  overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, old), kMarker);
+  effects_.dropped_keyspaces.push_back(old);
+  effects_.changes += before.keys;
+}
+
+void KeyWriter::swap(int a, int b) {
+  state_.databases_before.push_back(state_.databases);
+  auto& first = state_.databases[static_cast<size_t>(a)];
+  auto& second = state_.databases[static_cast<size_t>(b)];
+  effects_.swapped.push_back({.a = a, .b = b, .keyspace_a = first, .keyspace_b = second});
+  std::swap(first, second);
+  for (int db : {a, b}) {
+    std::string record;
+    storage::append_le32(&record, keyspace(db));
+    overlay_.put(Space::kSystem, storage::database_key(static_cast<uint32_t>(db)), record);
+  }
+  ++effects_.changes;
+}
+
+int KeyWriter::database_of(storage::KeyspaceId keyspace) const {
+  const auto& databases = state_.databases;
+  auto found = std::find(databases.begin(), databases.end(), keyspace);
+  return found == databases.end() ? -1 : static_cast<int>(found - databases.begin());
+}
+
+KeyWriter::ExpiryProgress KeyWriter::expire_due(size_t limit) {
+  // Entries are gathered first: what is changed below must not move the cursor's ground.
+  std::vector<std::string> due;
+  auto cursor = overlay_.cursor(Space::kExpiry, {}, storage::expiry_key(now_ms_ + 1, 0, {}));
+  for (cursor->seek(storage::expiry_key(state_.expiry_low_water_ms, 0, {}));
+       cursor->valid() && due.size() < limit; cursor->next()) {
+    due.emplace_back(cursor->key());
+  }
+  overlay_.check(*cursor);
+  ExpiryProgress progress{.low_water_ms = state_.expiry_low_water_ms, .next_due_ms = now_ms_};
+  for (const std::string& key : due) {
+    storage::ExpiryEntry entry;
+    if (!storage::decode_expiry_key(key, &entry)) {
+      data_.latch_error(corrupt("expiry"));
+      break;
+    }
+    settle_due(key, entry);
+    if (data_.failed()) break;
+    progress.low_water_ms = entry.expire_ms;
+  }
+  if (due.size() == limit) return progress;
+
+  progress.low_water_ms = now_ms_;
+  auto rest = overlay_.cursor(Space::kExpiry, {}, {});
+  rest->seek(storage::expiry_key(now_ms_, 0, {}));
+  overlay_.check(*rest);
+  storage::ExpiryEntry next;
+  bool any = rest->valid() && storage::decode_expiry_key(rest->key(), &next);
+  progress.next_due_ms = any ? next.expire_ms : std::numeric_limits<int64_t>::max();
+  return progress;
+}
+
+void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntry& entry) {
+  int db = database_of(entry.keyspace);
+  Record record;
+  bool current = db >= 0 && load(entry.keyspace, entry.user_key, &record) &&
+                 record.metadata().indexed_ms == entry.expire_ms;
+  if (current && expired(record)) return expire(db, entry.user_key, record);
+  overlay_.remove(Space::kExpiry, index_key);
+  if (!current) return;
+  // The expiry was put off after it was indexed: indexed anew under its time.
+  Metadata later = record.metadata();
+  later.indexed_ms = later.expire_ms;
+  overlay_.put(Space::kExpiry,
+               storage::expiry_key(later.expire_ms, entry.keyspace, entry.user_key), kMarker);
+  std::string bytes;
+  storage::encode_metadata(later, &bytes);
+  overlay_.put(Space::kMeta, storage::meta_key(entry.keyspace, entry.user_key), bytes);
+}
+
+void KeyspaceState::rollback(const Savepoint& savepoint) {
+  while (count_changes.size() > savepoint.count_changes) {
+    const CountChange& change = count_changes.back();
+    counts[change.keyspace].keys -= static_cast<uint64_t>(change.keys);
+    counts[change.keyspace].expires -= static_cast<uint64_t>(change.expires);
+    count_changes.pop_back();
+  }
+  if (databases_before.size() > savepoint.databases_before) {
+    databases = databases_before[savepoint.databases_before];
+    databases_before.resize(savepoint.databases_before);
+  }
+}
+
+Effects::Savepoint Effects::savepoint() const {
+  return {.touched = touched.size(),
+          .swapped = swapped.size(),
+          .watched = watched.size(),
+          .collections = dropped_collections.size(),
+          .keyspaces = dropped_keyspaces.size(),
+          .kept = kept.size(),
+          .expired_keys = expired_keys,
+          .changes = changes,
+          .unwatch = unwatch};
+}
+
+void Effects::rollback(const Savepoint& savepoint) {
+  touched.resize(savepoint.touched);
+  swapped.resize(savepoint.swapped);
+  watched.resize(savepoint.watched);
+  dropped_collections.resize(savepoint.collections);
+  dropped_keyspaces.resize(savepoint.keyspaces);
+  kept.resize(savepoint.kept);
+  expired_keys = savepoint.expired_keys;
+  changes = savepoint.changes;
+  unwatch = savepoint.unwatch;
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,213 @@
+// How a user key is found, counted, expired and dropped: the one place that knows metadata records.
+//
+// KeyReader sees one state and skips expired keys. KeyWriter works on the writer's overlay and
+// keeps counts, expiry index and garbage records in step with every change, in the same batch.
+// One thread at a time; failures latch in the storage::Reader below.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/codec.h"
+#include "storage/overlay.h"
+#include "storage/reader.h"
+
+namespace ingot::types {
+
+// Which keyspace each database number maps to. Immutable; replaced as a whole.
+using DatabaseMap = std::vector<storage::KeyspaceId>;
+
+// When keys were last used, for OBJECT IDLETIME: a fixed table, so two keys may share a slot (then
+// a key seems used more recently than it was). Any thread.
+class AccessClock;
+
+// One key's metadata with the bytes behind it.
+class Record {
+ public:
+  // False when `bytes` are not a metadata record.
+  [[nodiscard]] bool assign(std::string bytes);
+
+  storage::ValueType type() const { return meta_.type; }
+  int64_t expire_ms() const { return meta_.expire_ms; }
+  bool limit_passed() const { return meta_.limit_passed; }
+  const std::optional<storage::Metadata::Collection>& collection() const { return meta_.collection; }
+  std::string_view payload() const {
+    return std::string_view(bytes_).substr(bytes_.size() - payload_bytes_);
+  }
+  // A copy to change and store; its payload points into this record.
+  storage::Metadata metadata() const;
+  size_t stored_bytes() const { return bytes_.size(); }
+
+ private:
+  std::string bytes_;
+  storage::Metadata meta_;
+  size_t payload_bytes_ = 0;
+};
+
+class KeyReader {
+ public:
+  KeyReader(storage::Reader& data, const DatabaseMap& databases, int64_t now_ms,
+            AccessClock* access)
+      : data_(data), databases_(&databases), now_ms_(now_ms), access_(access) {}
+  virtual ~KeyReader() = default;
+
+  // True when the key exists and has not expired. Marks the key as used.
+  virtual bool find(int db, std::string_view key, Record* record);
+  // The same without marking it, for OBJECT, TTL and DEBUG.
+  virtual bool peek(int db, std::string_view key, Record* record);
+
+  storage::Reader& data() { return data_; }
+  const DatabaseMap& databases() const { return *databases_; }
+  storage::KeyspaceId keyspace(int db) const { return (*databases_)[static_cast<size_t>(db)]; }
+  int64_t now_ms() const { return now_ms_; }  // Unix; fixed for the command (EXEC, script)
+  bool expired(const Record& record) const {
+    return record.expire_ms() != 0 && record.expire_ms() <= now_ms_;
+  }
+  virtual storage::KeyCounts counts(int db);
+  AccessClock* access() const { return access_; }
+
+  // Of find(), since construction; whoever runs the command adds them up when it succeeded.
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+
+ protected:
+  bool load(storage::KeyspaceId keyspace, std::string_view key, Record* record);
+
+  storage::Reader& data_;
+  const DatabaseMap* databases_;
+  int64_t now_ms_;
+  AccessClock* access_;
+};
+
+// Hands out ids that are never used again, also not after a crash. Any thread.
+class CollectionIds {
+ public:
+  virtual ~CollectionIds() = default;
+  virtual storage::CollectionId next() = 0;
+};
+
+// What the writer keeps in memory of the committed state plus the group so far.
+struct KeyspaceState {
+  DatabaseMap databases;
+  storage::KeyspaceId next_keyspace = storage::kFirstFreeKeyspace;
+  boost::unordered_flat_map<storage::KeyspaceId, storage::KeyCounts> counts;
+
+  // The expiry index holds nothing before this time: a walk from there crosses no tombstones.
+  int64_t expiry_low_water_ms = 0;
+  int64_t next_due_ms = 0;  // when an index entry is due next; INT64_MAX: none
+
+  // Changes in this group, so that a command or a unit can be undone.
+  struct CountChange {
+    storage::KeyspaceId keyspace;
+    int64_t keys;
+    int64_t expires;
+  };
+  std::vector<CountChange> count_changes;
+  std::vector<DatabaseMap> databases_before;  // one for each change of `databases`
+
+  struct Savepoint {
+    size_t count_changes;
+    size_t databases_before;
+  };
+  Savepoint savepoint() const { return {count_changes.size(), databases_before.size()}; }
+  void rollback(const Savepoint& savepoint);
+};
+
+// What a unit did besides writing; released in order after the commit.
+struct Effects {
+  struct Touched {
+    int db;
+    std::string key;
+  };
+  std::vector<Touched> touched;            // modified keys; collected only when somebody watches
+  // Databases that changed places, with the keyspaces they had; of a flushed one a == b.
+  struct Swapped {
+    int a, b;
+    storage::KeyspaceId keyspace_a, keyspace_b;
+  };
+  std::vector<Swapped> swapped;
+  struct Watched {
+    int db;
+    std::string key;
+    bool expired;
+  };
+  std::vector<Watched> watched;  // WATCH
+  bool unwatch = false;          // UNWATCH: forgets what was watched before `watched`
+  std::vector<storage::CollectionId> dropped_collections;
+  std::vector<storage::KeyspaceId> dropped_keyspaces;
+  std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
+  uint64_t expired_keys = 0;
+  uint64_t changes = 0;  // rdb_changes_since_last_save
+
+  // To take back what a failed command did.
+  struct Savepoint {
+    size_t touched, swapped, watched, collections, keyspaces, kept;
+    uint64_t expired_keys, changes;
+    bool unwatch;
+  };
+  Savepoint savepoint() const;
+  void rollback(const Savepoint& savepoint);
+};
+
+class KeyWriter : public KeyReader {
+ public:
+  KeyWriter(storage::Overlay& overlay, KeyspaceState& state, CollectionIds& ids, Effects& effects,
+            int64_t now_ms, AccessClock* access, bool collect_touched);
+
+  // As KeyReader's; a key that has expired is removed on the way.
+  bool find(int db, std::string_view key, Record* record) override;
+  bool peek(int db, std::string_view key, Record* record) override;
+  storage::KeyCounts counts(int db) override;
+
+  // For WATCH; neither removes anything.
+  bool has_expired(int db, std::string_view key);
+  bool stored_in(storage::KeyspaceId keyspace, std::string_view key);
+
+  // Makes `after` the key's record. `before` is what find() gave, or null when it found nothing.
+  // A collection that only `before` has becomes garbage. after.indexed_ms is filled in here.
+  void store(int db, std::string_view key, const Record* before, storage::Metadata after);
+  // Removes a key that find() gave; its collection becomes garbage. Constant time.
+  void remove(int db, std::string_view key, const Record& before);
+  // The same for a key whose record moves elsewhere: its collection lives on.
+  void unlink(int db, std::string_view key, const Record& before);
+
+  void flush(int db);            // constant time
+  void swap(int a, int b);       // constant time
+
+  // Removes what has expired by now_ms, oldest first, at most `limit` index entries. The caller
+  // stores the answer in the state once the unit is kept.
+  struct ExpiryProgress {
+    int64_t low_water_ms;
+    int64_t next_due_ms;
+  };
+  ExpiryProgress expire_due(size_t limit);
+
+  storage::CollectionId new_collection() { return ids_.next(); }
+  storage::Overlay& overlay() { return overlay_; }
+  Effects& effects() { return effects_; }
+
+  // Marks a key as modified, as every store and remove does by itself.
+  void touch(int db, std::string_view key);
+
+ private:
+  bool find_any(int db, std::string_view key, Record* record);
+  void drop(int db, std::string_view key, const Record& before, bool keep_collection);
+  void expire(int db, std::string_view key, const Record& record);
+  void settle_due(std::string_view index_key, const storage::ExpiryEntry& entry);
+  void count(int db, int64_t keys, int64_t expires);
+  void discard_collection(storage::CollectionId id);
+  int database_of(storage::KeyspaceId keyspace) const;  // -1: flushed
+
+  storage::Overlay& overlay_;
+  KeyspaceState& state_;
+  CollectionIds& ids_;
+  Effects& effects_;
+  bool collect_touched_;
+};
+
+}  // namespace ingot::types

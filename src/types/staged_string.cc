@@ -1,0 +1,43 @@
+// From pieces as the socket gives them to chunks; see staged_string.h.
+#include "src/types/staged_string.h"
+
+#include <algorithm>
+
+#include "src/exec/reader_pool.h"
+
+namespace ingot::types {
+
+using storage::kStringChunkBytes;
+
+void StagedString::write(std::string piece, std::move_only_function<void(bool ok)> ready) {
+  services_.readers.submit(
+      [self = shared_from_this(), piece = std::move(piece), ready = std::move(ready)]() mutable {
+        self->take(piece);
+        const bool ok = self->string_->status().ok();
+        self->thread_.post([ready = std::move(ready), ok]() mutable { ready(ok); });
+      });
+}
+
+void StagedString::take(std::string_view piece) {
+  if (!string_) string_.emplace(services_);
+  while (!piece.empty()) {
+    const std::string_view part = piece.substr(0, kStringChunkBytes - partial_.size());
+    piece.remove_prefix(part.size());
+    received_ += part.size();
+    const bool is_whole_chunk = part.size() == kStringChunkBytes;
+    if (!is_whole_chunk) partial_.append(part);
+    if (received_ % kStringChunkBytes != 0 && received_ != length_) continue;
+    string_->put_chunk(static_cast<uint32_t>((received_ - 1) / kStringChunkBytes),
+                       is_whole_chunk ? part : partial_);
+    partial_.clear();
+  }
+  if (received_ == length_) string_->flush();
+}
+
+storage::Status StagedString::status() const {
+  if (string_ && !string_->status().ok()) return string_->status();
+  if (received_ == length_) return {};
+  return {storage::Status::Code::kIo, "a large argument was not received completely"};
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,71 @@
+// What a string is on disk. Up to storage::kInlineStringMax bytes stand in the metadata record;
+// more are cut into chunks of storage::kStringChunkBytes under a collection id, in place of which
+// holes read as zero bytes. Once chunked, a string stays so until it is overwritten: changing a
+// part of it writes only the chunks that it touches.
+//
+// One thread at a time. Failed reads latch in the storage::Reader and read as zero bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/types/keyspace.h"
+
+namespace ingot::types {
+
+inline bool is_string(const Record& record) {
+  return record.type() == storage::ValueType::kString;
+}
+uint64_t string_length(const Record& record);
+// As OBJECT ENCODING names it.
+std::string_view string_encoding(const Record& record);
+
+// Appends bytes [offset, offset + bytes), which must lie within the string, to `out`.
+void read_string(storage::Reader& data, const Record& record, uint64_t offset, uint64_t bytes,
+                 std::string* out);
+// The same of the chunked string `id`.
+void read_string(storage::Reader& data, storage::CollectionId id, uint64_t offset, uint64_t bytes,
+                 std::string* out);
+
+// Sets the whole string. `before` as for KeyWriter::store; expire_ms 0: for ever.
+void store_string(KeyWriter& keys, int db, std::string_view key, const Record* before,
+                  std::string_view value, int64_t expire_ms);
+// Writes `bytes` over the string at `offset`, which may lie behind its end; null `before` is an
+// empty string. Keeps the expiry.
+void write_string(KeyWriter& keys, int db, std::string_view key, const Record* before,
+                  uint64_t offset, std::string_view bytes);
+
+// Writes a string's chunks under a new id, which the caller stores a record for.
+storage::Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_view value);
+
+// --- chunks, for those that move long strings piece by piece
+
+// Longer strings are never held whole: they are streamed, staged, and rewritten in the pool.
+inline constexpr uint64_t kLongStringBytes = 1 << 20;
+
+// The value of a chunk's record: replaces *out.
+void encode_chunk(std::string_view bytes, std::string* out);
+// The bytes of a chunk's record; false when it is none.
+[[nodiscard]] bool decode_chunk(std::string_view record, std::string_view* bytes);
+
+// Reads the chunks of one string with a cursor over its collection.
+class ChunkReader {
+ public:
+  ChunkReader(std::unique_ptr<storage::Cursor> cursor, storage::CollectionId id)
+      : cursor_(std::move(cursor)), id_(id) {}
+
+  // Copies the bytes from `offset` on over `to`, except where there is a hole. True when it copied
+  // anything.
+  bool read(uint64_t offset, std::span<char> to);
+  const storage::Status& status() const { return status_; }  // of everything so far
+
+ private:
+  std::unique_ptr<storage::Cursor> cursor_;
+  const storage::CollectionId id_;
+  storage::Status status_;
+};
+
+}  // namespace ingot::types

@@ -1,0 +1,125 @@
+// Keys and records of format version 1, byte for byte as docs/format.md draws them. Pure functions
+// and values; no thread rule. Numbers inside keys are big-endian so that keys keep their order;
+// numbers inside values are little-endian.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ingot::storage {
+
+inline constexpr uint32_t kFormatVersion = 1;
+
+// Numbers the keyspace that a database maps to at the moment; FLUSHDB gives it a new one.
+using KeyspaceId = uint32_t;
+// Numbers a collection (a large value); never used again.
+using CollectionId = uint64_t;
+
+// The first keyspace id that FLUSHDB hands out; below it, database n starts as keyspace n.
+inline constexpr KeyspaceId kFirstFreeKeyspace = 1u << 16;
+inline constexpr uint32_t kStringChunkBytes = 16 << 10;  // a string's chunk
+inline constexpr uint32_t kInlineStringMax = 16 << 10;   // longer strings are chunked
+
+// --- fixed-width numbers
+
+void append_be32(std::string* out, uint32_t value);
+void append_be64(std::string* out, uint64_t value);
+void append_le32(std::string* out, uint32_t value);
+void append_le64(std::string* out, uint64_t value);
+// Requires enough bytes.
+uint32_t read_be32(std::string_view bytes);
+uint64_t read_be64(std::string_view bytes);
+uint32_t read_le32(std::string_view bytes);
+uint64_t read_le64(std::string_view bytes);
+
+// --- kMeta
+
+enum class ValueType : uint8_t {
+  kString = 1,
+  kList = 2,
+  kSet = 3,
+  kSortedSet = 4,
+  kHash = 5,
+  kStream = 6,
+};
+
+std::string meta_key(KeyspaceId keyspace, std::string_view user_key);
+// The first key after every key of the keyspace, for bounds.
+std::string meta_key_end(KeyspaceId keyspace);
+std::string_view user_key_of(std::string_view meta_key);  // requires a whole meta key
+
+// The record of one user key. A small value stands inline after the header; a large one stands
+// under a collection id of its own.
+struct Metadata {
+  ValueType type = ValueType::kString;
+  // OBJECT ENCODING left the compact form once and stays (Redis: a string that was APPENDed to).
+  bool limit_passed = false;
+  // Unix milliseconds; 0: never expires.
+  int64_t expire_ms = 0;
+  // The time under which the expiry index holds this key; 0: not in the index. Never after
+  // expire_ms when that is set.
+  int64_t indexed_ms = 0;
+
+  // Set when the value is stored under a collection id.
+  struct Collection {
+    CollectionId id = 0;
+    uint64_t count = 0;     // elements; for a string its length in bytes
+    uint32_t revision = 0;  // changes with every change of the elements
+  };
+  std::optional<Collection> collection;
+
+  // Inline value; points into the decoded record. Empty when collection is set.
+  std::string_view payload;
+};
+
+void encode_metadata(const Metadata& metadata, std::string* out);  // replaces *out
+// False when the bytes are not a record of this version.
+[[nodiscard]] bool decode_metadata(std::string_view record, Metadata* out);
+
+// --- kData: elements and string chunks; each value begins with a flag byte (0: no field expiry)
+
+inline constexpr char kPlainElement = 0;
+
+std::string chunk_key(CollectionId id, uint32_t chunk);
+// Every key of a collection, in kData and kOrder, lies in [begin, end).
+std::string collection_begin(CollectionId id);
+std::string collection_end(CollectionId id);
+
+// --- kExpiry: value is one zero byte
+
+std::string expiry_key(int64_t expire_ms, KeyspaceId keyspace, std::string_view user_key);
+struct ExpiryEntry {
+  int64_t expire_ms;
+  KeyspaceId keyspace;
+  std::string_view user_key;
+};
+[[nodiscard]] bool decode_expiry_key(std::string_view key, ExpiryEntry* out);
+
+// --- kGarbage: value is one zero byte
+
+enum class GarbageKind : char {
+  kCollection = 'c',  // id: CollectionId
+  kKeyspace = 'k',    // id: KeyspaceId
+};
+std::string garbage_key(GarbageKind kind, uint64_t id);
+[[nodiscard]] bool decode_garbage_key(std::string_view key, GarbageKind* kind, uint64_t* id);
+
+// --- kSystem
+
+std::string version_key();                        // -> le32 format version
+std::string database_key(uint32_t database);      // -> le32 keyspace id, absent: as at creation
+std::string counts_key(KeyspaceId keyspace);      // -> KeyCounts, absent: zero
+std::string next_keyspace_key();                  // -> le32 next free keyspace id
+std::string reserved_ids_key();                   // -> le64 first collection id not reserved
+std::string named_key(std::string_view name);     // other saved state (cursors, ...)
+
+struct KeyCounts {
+  uint64_t keys = 0;
+  uint64_t expires = 0;
+};
+void encode_counts(const KeyCounts& counts, std::string* out);  // replaces *out
+[[nodiscard]] bool decode_counts(std::string_view record, KeyCounts* out);
+
+}  // namespace ingot::storage

@@ -1,0 +1,202 @@
+// An ordered key-value engine: what Ingot asks of RocksDB, LevelDB and the in-memory test engine.
+//
+// Threads: every method of Engine may be called by any thread at any time after open and before
+// the destructor, unless it says otherwise. A Cursor and a Batch belong to one thread at a time.
+// Bytes: keys and values are binary safe; keys order by memcmp. No stored value is empty (callers
+// begin each with a header or flag byte), because an engine's cache-only lookup may answer "found,
+// empty" for what it did not look at: an empty value is treated as a miss.
+// Failure: nothing here throws. A method that returns a Status or Lookup leaves its outputs
+// unspecified unless it succeeded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/spaces.h"
+#include "storage/status.h"
+
+namespace ingot::storage {
+
+// How far a read may go.
+enum class Tier : uint8_t {
+  kCacheOnly,  // memtable and block cache; never waits for the disk. Without Capabilities::probe
+               // every such read is a miss.
+  kDisk,
+};
+
+enum class Lookup : uint8_t {
+  kFound,
+  kAbsent,  // certain: the key does not exist
+  kMiss,    // only with Tier::kCacheOnly: memory alone cannot tell
+  kError,   // the disk failed or the bytes are corrupt; see the Status output
+};
+
+// What a commit waits for.
+enum class Durability : uint8_t {
+  kBuffered,  // handed to the operating system: survives kill -9, not a power loss
+  kSynced,    // on stable storage before it becomes visible to any reader
+};
+
+// A consistent state of the whole engine, as of its creation. Release it soon: it keeps old
+// versions alive. Any thread may use it and destroy it; it must not outlive its Engine.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+};
+
+// A position in one space between two bounds, in key order. Starts invalid: call a seek first.
+// key() and value() stay valid until the next move.
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+  virtual bool valid() const = 0;
+  virtual void seek(std::string_view key) = 0;           // first key >= `key` within the bounds
+  virtual void seek_for_prev(std::string_view key) = 0;  // last key <= `key` within the bounds
+  virtual void next() = 0;                               // requires valid()
+  virtual void prev() = 0;                               // requires valid()
+  virtual std::string_view key() const = 0;              // requires valid()
+  virtual std::string_view value() const = 0;            // requires valid()
+  // kFound while nothing went wrong; kMiss when a cache-only cursor needed the disk; kError when
+  // the disk failed. Ask when valid() turns false: it tells the end from a failure.
+  virtual Lookup outcome() const = 0;
+  virtual Status status() const = 0;
+};
+
+struct CursorOptions {
+  const Snapshot* snapshot = nullptr;  // null: the state when the cursor is made
+  std::string lower;                   // inclusive; empty: from the beginning
+  std::string upper;                   // exclusive; empty: to the end
+  Tier tier = Tier::kDisk;
+  bool fill_cache = true;  // false for long scans that would sweep the cache
+};
+
+// Changes that become visible together or not at all. The last change of a key wins.
+class Batch {
+ public:
+  virtual ~Batch() = default;
+  virtual void put(Space space, std::string_view key, std::string_view value) = 0;
+  virtual void remove(Space space, std::string_view key) = 0;
+  virtual void clear() = 0;
+  virtual size_t bytes() const = 0;  // what the batch holds, about
+};
+
+struct KeyRange {
+  std::string begin;  // inclusive
+  std::string end;    // exclusive
+};
+
+struct Capabilities {
+  bool probe = false;       // Tier::kCacheOnly can answer
+  bool checkpoint = false;  // checkpoint() works
+  bool concurrent_writes = false;  // write() from several threads proceeds in parallel
+};
+
+// Figures for INFO and for the memory bound; counters since open.
+struct EngineStats {
+  uint64_t disk_bytes = 0;        // live files, WAL included
+  uint64_t memory_bytes = 0;      // block cache, memtables, filters and readers that it holds
+  uint64_t cache_bytes = 0;       // block cache in use, memtables charged to it included
+  uint64_t cache_capacity = 0;
+  uint64_t memtable_bytes = 0;
+  uint64_t cache_hits = 0;
+  uint64_t cache_misses = 0;
+  uint64_t bytes_read = 0;     // from table files, by compactions too; LevelDB: not counted
+  uint64_t bytes_written = 0;  // to log and table files; LevelDB: to the log
+  uint64_t estimated_keys = 0;
+  uint64_t pending_compaction_bytes = 0;
+  uint64_t running_compactions = 0;
+  uint64_t stall_micros = 0;   // time that writes were held back
+  bool writes_stopped = false; // the engine holds writes back right now
+};
+
+struct EngineOptions {
+  std::string path;  // directory; created when absent. Ignored by the memory engine.
+  // All memory of the engine together: block cache with memtables and filters charged to it.
+  uint64_t cache_bytes = 256ull << 20;
+  int bloom_bits = 12;              // per key; 0: no filters
+  std::string compression = "lz4";  // none, snappy, lz4, zstd
+  int compaction_threads = 0;       // 0: by core count
+  uint64_t compaction_rate = 0;     // bytes a second that flush and compaction may write; 0: no limit
+  bool direct_reads = false;        // bypass the page cache for reads
+  // Tests only, and RocksDB only: path of a control file that makes the disk fail; see
+  // rocksdb/fault_file_system.h.
+  std::string fault_file;
+  // Called on an engine thread when the engine can no longer write (a failed fsync, a full disk)
+  // and must not call back into the engine. May be empty.
+  std::function<void(const Status&)> on_background_error;
+  // For one line of engine news (compaction paused, recovery), on any thread. May be empty.
+  std::function<void(const std::string&)> on_log;
+};
+
+class Engine {
+ public:
+  // Flushes nothing: what write() acknowledged is in the WAL. Closes files, releases the lock.
+  virtual ~Engine() = default;
+
+  virtual std::string_view name() const = 0;  // "rocksdb", "leveldb", "memory"
+  virtual std::string version() const = 0;    // of the library
+  virtual Capabilities capabilities() const = 0;
+
+  // Point read. On kFound `*value` is replaced with the bytes; else it is unspecified. `snapshot`
+  // may be null: the latest committed state. `error` may be null.
+  virtual Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
+                     std::string* value, Status* error) = 0;
+
+  // Many point reads of one space at one state; (*values)[i] and (*outcomes)[i] answer keys[i].
+  virtual void multi_get(const Snapshot* snapshot, Space space,
+                         std::span<const std::string_view> keys, Tier tier,
+                         std::vector<std::string>* values, std::vector<Lookup>* outcomes,
+                         Status* error) = 0;
+
+  virtual std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) = 0;
+  virtual std::unique_ptr<Snapshot> new_snapshot() = 0;
+
+  virtual std::unique_ptr<Batch> new_batch() = 0;
+  // Commits the batch: all of it or, on failure, none of it that any reader sees. After a failed
+  // sync the engine refuses every later write until it is opened again; after kNoSpace it heals
+  // by try_resume(). `batch` comes from this engine's new_batch() and may be cleared and reused.
+  virtual Status write(const Batch& batch, Durability durability) = 0;
+
+  // Makes every write() that has returned survive a power loss. Blocks for the disk.
+  virtual Status sync() = 0;
+
+  // Moves what is in memory into table files. Blocks. For a clean shutdown and DEBUG RELOAD.
+  virtual Status flush() = 0;
+
+  // After kNoSpace: asks whether writing works again. Ok when it does.
+  virtual Status try_resume() = 0;
+
+  // Gives back the disk space of `ranges` (sorted, disjoint) whose keys nobody reads any more, now
+  // or through any snapshot, and that nobody will write again. Blocks, perhaps for minutes; call
+  // it on a background thread. When it returns ok, no key of the ranges is left.
+  virtual Status reclaim(Space space, std::span<const KeyRange> ranges) = 0;
+
+  // Compacts a range fully (empty begin and end: the whole space). Blocks.
+  virtual Status compact(Space space, const KeyRange& range) = 0;
+
+  // A consistent copy in the new directory `path` (must not exist), by hard links where possible.
+  virtual Status checkpoint(const std::string& path) = 0;
+
+  virtual EngineStats stats() const = 0;  // cheap enough for once a second
+  virtual void reset_stats() = 0;         // counters back to zero (CONFIG RESETSTAT)
+
+  // Takes effect at once; the memory bound of the block cache.
+  virtual void set_cache_bytes(uint64_t bytes) = 0;
+  virtual void set_compaction_rate(uint64_t bytes_per_second) = 0;
+};
+
+using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;
+
+// Opens or creates. Status::kBusy when another process has the directory.
+OpenResult open_rocksdb(const EngineOptions& options);
+OpenResult open_leveldb(const EngineOptions& options);
+OpenResult open_memory(const EngineOptions& options);
+// By name; kInvalid for a name that is none of these.
+OpenResult open_engine(std::string_view name, const EngineOptions& options);
+
+}  // namespace ingot::storage

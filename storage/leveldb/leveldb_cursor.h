@@ -1,0 +1,27 @@
+// A Cursor over one space of LevelDB. See storage/engine.h for the contract.
+#pragma once
+
+#include <memory>
+
+#include "storage/engine.h"
+
+namespace leveldb {
+class DB;
+class Snapshot;
+}  // namespace leveldb
+
+namespace ingot::storage {
+
+// The key under which LevelDB has `key` of `space`: one byte, which is part of the format on disk,
+// and the key.
+std::string prefixed(Space space, std::string_view key);
+
+// The first key behind the space.
+std::string end_of(Space space);
+
+// A cache-only cursor is never valid: LevelDB cannot tell what is in its cache.
+std::unique_ptr<Cursor> make_leveldb_cursor(leveldb::DB* db, Space space,
+                                            const leveldb::Snapshot* snapshot,
+                                            const CursorOptions& options);
+
+}  // namespace ingot::storage

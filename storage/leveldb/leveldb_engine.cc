@@ -1,0 +1,385 @@
+// The LevelDB engine: a space is a one-byte key prefix. See storage/engine.h for the contract.
+//
+// What LevelDB lacks: a cache-only read (every probe is a miss), checkpoints, a compaction filter
+// (reclaim() deletes key by key), a cache whose size changes while it runs.
+#include "storage/leveldb/leveldb_engine.h"
+
+#include <fmt/format.h>
+#include <leveldb/cache.h>
+#include <leveldb/db.h>
+#include <leveldb/env.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/write_batch.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "storage/leveldb/leveldb_cursor.h"
+#include "storage/leveldb/leveldb_status.h"
+#include "storage/log_files.h"
+
+namespace ingot::storage {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kTableBytes = 4 * kMiB;
+
+class LeveldbSnapshot : public Snapshot {
+ public:
+  explicit LeveldbSnapshot(leveldb::DB* db) : db_(db), snapshot_(db->GetSnapshot()) {}
+  ~LeveldbSnapshot() override { db_->ReleaseSnapshot(snapshot_); }
+  const leveldb::Snapshot* raw() const { return snapshot_; }
+
+ private:
+  leveldb::DB* const db_;
+  const leveldb::Snapshot* const snapshot_;
+};
+
+const leveldb::Snapshot* raw(const Snapshot* snapshot) {
+  return snapshot == nullptr ? nullptr : static_cast<const LeveldbSnapshot*>(snapshot)->raw();
+}
+
+class LeveldbBatch : public Batch {
+ public:
+  void put(Space space, std::string_view key, std::string_view value) override {
+    batch_.Put(prefixed(space, key), leveldb::Slice(value.data(), value.size()));
+  }
+  void remove(Space space, std::string_view key) override { batch_.Delete(prefixed(space, key)); }
+  void clear() override { batch_.Clear(); }
+  size_t bytes() const override { return batch_.ApproximateSize(); }
+
+  // LevelDB writes the sequence number of the commit into the batch.
+  leveldb::WriteBatch* raw() const { return &batch_; }
+
+ private:
+  mutable leveldb::WriteBatch batch_;
+};
+
+// Of the memory number an eighth each for two memtables, a quarter for the filters and indexes
+// of open tables, the rest for blocks.
+uint64_t memtable_bytes(uint64_t cache_bytes) {
+  return std::clamp<uint64_t>(cache_bytes / 8, kMiB, 64 * kMiB);
+}
+int open_files_max(uint64_t cache_bytes) {
+  constexpr uint64_t kBytesPerTable = 96 * 1024;  // filter and index of 4 MB of small records
+  return static_cast<int>(std::clamp<uint64_t>(cache_bytes / 4 / kBytesPerTable, 64, 10'000));
+}
+
+}  // namespace
+
+class LeveldbEngine : public Engine {
+ public:
+  static OpenResult open(const EngineOptions& options, leveldb::Env* env);
+
+  std::string_view name() const override { return "leveldb"; }
+  std::string version() const override {
+    return fmt::format("{}.{}", leveldb::kMajorVersion, leveldb::kMinorVersion);
+  }
+  Capabilities capabilities() const override { return {}; }
+
+  Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
+             std::string* value, Status* error) override;
+  void multi_get(const Snapshot* snapshot, Space space, std::span<const std::string_view> keys,
+                 Tier tier, std::vector<std::string>* values, std::vector<Lookup>* outcomes,
+                 Status* error) override;
+  std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override {
+    return make_leveldb_cursor(db_.get(), space, raw(options.snapshot), options);
+  }
+  std::unique_ptr<Snapshot> new_snapshot() override {
+    return std::make_unique<LeveldbSnapshot>(db_.get());
+  }
+  std::unique_ptr<Batch> new_batch() override { return std::make_unique<LeveldbBatch>(); }
+  Status write(const Batch& batch, Durability durability) override;
+  Status sync() override;
+  Status flush() override;
+  Status try_resume() override;
+  Status reclaim(Space space, std::span<const KeyRange> ranges) override;
+  Status compact(Space space, const KeyRange& range) override;
+  Status checkpoint(const std::string& path) override;
+  EngineStats stats() const override;
+  void reset_stats() override { bytes_written_ = 0; }
+  void set_cache_bytes(uint64_t bytes) override;
+  void set_compaction_rate(uint64_t bytes_per_second) override { rate_ = bytes_per_second; }
+
+ private:
+  explicit LeveldbEngine(const EngineOptions& options);
+  Status open_database(const EngineOptions& options, leveldb::Env* env);
+  Status commit(leveldb::WriteBatch* batch, bool sync);
+  Status append(leveldb::WriteBatch* batch, bool sync);  // under write_mutex_
+  Status refusal() const;
+  void flush_memtable();
+  Status delete_range(Space space, const KeyRange& range);
+  void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
+  uint64_t size_of(const std::string& begin, const std::string& end) const;
+  void log(const std::string& line) const {
+    if (on_log_) on_log_(line);
+  }
+
+  // Constant after open; the first two outlive db_, which uses them.
+  const std::unique_ptr<const leveldb::FilterPolicy> filter_;
+  const std::unique_ptr<leveldb::Cache> cache_;
+  const std::string path_;
+  const uint64_t cache_capacity_;
+  const uint64_t memtable_bytes_;
+  const std::function<void(const Status&)> on_background_error_;
+  const std::function<void(const std::string&)> on_log_;
+  std::unique_ptr<leveldb::DB> db_;
+
+  // Held for each write, which LevelDB takes one at a time anyway.
+  mutable std::mutex write_mutex_;
+  // Guarded by write_mutex_: set when a write failed. The log may end in a torn record then, and
+  // what LevelDB would append behind it could be lost at the next recovery.
+  Status refusal_;
+
+  std::atomic<uint64_t> rate_;  // bytes a second that reclaim() may delete; 0: no limit
+  std::atomic<uint64_t> bytes_written_ = 0;  // counted by any thread
+};
+
+OpenResult open_leveldb(const EngineOptions& options) {
+  return open_leveldb_on(options, leveldb::Env::Default());
+}
+
+OpenResult open_leveldb_on(const EngineOptions& options, leveldb::Env* env) {
+  return LeveldbEngine::open(options, env);
+}
+
+OpenResult LeveldbEngine::open(const EngineOptions& options, leveldb::Env* env) {
+  std::unique_ptr<LeveldbEngine> engine(new LeveldbEngine(options));
+  if (Status status = engine->open_database(options, env); !status.ok()) return {nullptr, status};
+  return {std::move(engine), Status()};
+}
+
+LeveldbEngine::LeveldbEngine(const EngineOptions& options)
+    : filter_(options.bloom_bits > 0 ? leveldb::NewBloomFilterPolicy(options.bloom_bits) : nullptr),
+      cache_(leveldb::NewLRUCache(options.cache_bytes / 2)),
+      path_(options.path),
+      cache_capacity_(options.cache_bytes),
+      memtable_bytes_(memtable_bytes(options.cache_bytes)),
+      on_background_error_(options.on_background_error),
+      on_log_(options.on_log),
+      rate_(options.compaction_rate) {}
+
+Status LeveldbEngine::open_database(const EngineOptions& options, leveldb::Env* env) {
+  const std::string& compression = options.compression;
+  if (compression != "none" && compression != "snappy" && compression != "lz4" &&
+      compression != "zstd") {
+    return {
+        Status::Code::kInvalid,
+        fmt::format("unknown compression '{}'; it is one of none, snappy, lz4, zstd", compression)};
+  }
+  if (compression == "lz4" || compression == "zstd") {
+    log(fmt::format("LevelDB cannot compress with {}; it uses snappy", compression));
+  }
+  std::error_code error;
+  std::filesystem::create_directories(path_, error);
+  if (error) {
+    return {Status::Code::kIo,
+            fmt::format("cannot create the directory '{}': {}", path_, error.message())};
+  }
+  leveldb::Options db_options;
+  db_options.env = env;
+  db_options.create_if_missing = true;
+  // A log that is damaged before its end refuses to open rather than dropping what follows.
+  db_options.paranoid_checks = true;
+  db_options.write_buffer_size = memtable_bytes_;
+  db_options.max_open_files = open_files_max(options.cache_bytes);
+  db_options.block_cache = cache_.get();
+  db_options.max_file_size = kTableBytes;
+  db_options.compression =
+      compression == "none" ? leveldb::kNoCompression : leveldb::kSnappyCompression;
+  db_options.filter_policy = filter_.get();
+
+  leveldb::DB* db = nullptr;
+  const leveldb::Status status = leveldb::DB::Open(db_options, path_, &db);
+  if (!status.ok()) return to_open_status(status, path_);
+  db_.reset(db);
+  return {};
+}
+
+Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
+                          std::string* value, Status* error) {
+  if (tier == Tier::kCacheOnly) return Lookup::kMiss;
+  leveldb::ReadOptions read;
+  read.snapshot = raw(snapshot);
+  const leveldb::Status status = db_->Get(read, prefixed(space, key), value);
+  if (status.ok()) return Lookup::kFound;
+  if (status.IsNotFound()) return Lookup::kAbsent;
+  if (error != nullptr) *error = to_status(status);
+  return Lookup::kError;
+}
+
+void LeveldbEngine::multi_get(const Snapshot* snapshot, Space space,
+                              std::span<const std::string_view> keys, Tier tier,
+                              std::vector<std::string>* values, std::vector<Lookup>* outcomes,
+                              Status* error) {
+  values->resize(keys.size());
+  outcomes->assign(keys.size(), Lookup::kMiss);
+  if (tier == Tier::kCacheOnly) return;
+  std::unique_ptr<Snapshot> own;
+  if (snapshot == nullptr) {
+    own = new_snapshot();
+    snapshot = own.get();
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    (*outcomes)[i] = get(snapshot, space, keys[i], tier, &(*values)[i], error);
+  }
+}
+
+Status LeveldbEngine::write(const Batch& batch, Durability durability) {
+  return commit(static_cast<const LeveldbBatch&>(batch).raw(), durability == Durability::kSynced);
+}
+
+Status LeveldbEngine::commit(leveldb::WriteBatch* batch, bool sync) {
+  Status status;
+  {
+    std::lock_guard lock(write_mutex_);
+    if (!refusal_.ok()) return refusal_;
+    status = append(batch, sync);
+    if (!status.ok()) refusal_ = status;
+  }
+  if (!status.ok() && on_background_error_) on_background_error_(status);
+  return status;
+}
+
+Status LeveldbEngine::append(leveldb::WriteBatch* batch, bool sync) {
+  leveldb::WriteOptions options;
+  options.sync = sync;
+  const Status status = to_status(db_->Write(options, batch));
+  if (status.ok()) bytes_written_ += batch->ApproximateSize();
+  return status;
+}
+
+Status LeveldbEngine::refusal() const {
+  std::lock_guard lock(write_mutex_);
+  return refusal_;
+}
+
+// An empty batch is appended to the log as every other, and the log is synced behind it.
+Status LeveldbEngine::sync() {
+  leveldb::WriteBatch empty;
+  return commit(&empty, true);
+}
+
+Status LeveldbEngine::flush() {
+  if (Status status = refusal(); !status.ok()) return status;
+  flush_memtable();
+  return sync();  // an error of the flush shows here
+}
+
+// Begins a new log, too.
+void LeveldbEngine::flush_memtable() {
+  // Compacting any range writes the memtable out first; no key lies behind the last space.
+  const std::string nowhere = end_of(kAllSpaces.back());
+  const leveldb::Slice at(nowhere);
+  db_->CompactRange(&at, &at);
+}
+
+Status LeveldbEngine::try_resume() {
+  std::lock_guard lock(write_mutex_);
+  if (refusal_.code() != Status::Code::kNoSpace) return refusal_;
+  // An attempt without space would make LevelDB's own background work fail, for good.
+  std::error_code error;
+  const auto space = std::filesystem::space(path_, error);
+  if (error || space.available < 3 * memtable_bytes_ + 4 * kTableBytes) return refusal_;
+  flush_memtable();  // and with the old log goes its torn record
+  leveldb::WriteBatch empty;
+  Status status = append(&empty, true);
+  if (status.ok()) refusal_ = Status();
+  return status;
+}
+
+Status LeveldbEngine::reclaim(Space space, std::span<const KeyRange> ranges) {
+  if (ranges.empty()) return {};
+  for (const KeyRange& range : ranges) {
+    if (Status status = delete_range(space, range); !status.ok()) return status;
+  }
+  // Tombstones go when their range is compacted: neighbours with little between them together.
+  KeyRange run = ranges.front();
+  for (const KeyRange& range : ranges.subspan(1)) {
+    const uint64_t between = size_of(prefixed(space, run.end), prefixed(space, range.begin));
+    if (between > 2 * kTableBytes) {
+      if (Status status = compact(space, run); !status.ok()) return status;
+      run.begin = range.begin;
+    }
+    run.end = range.end;
+  }
+  return compact(space, run);
+}
+
+Status LeveldbEngine::delete_range(Space space, const KeyRange& range) {
+  constexpr size_t kBatchBytes = 64 * 1024;  // small: writes of commands wait behind each batch
+  CursorOptions options;
+  options.lower = range.begin;
+  options.upper = range.end;
+  options.fill_cache = false;
+  const auto cursor = new_cursor(space, options);
+  leveldb::WriteBatch batch;
+  uint64_t deleted = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (cursor->seek(range.begin); cursor->valid(); cursor->next()) {
+    batch.Delete(prefixed(space, cursor->key()));
+    deleted += cursor->key().size() + cursor->value().size();
+    if (batch.ApproximateSize() < kBatchBytes) continue;
+    if (Status status = commit(&batch, false); !status.ok()) return status;
+    batch.Clear();
+    pace(deleted, begin);
+  }
+  if (cursor->outcome() != Lookup::kFound) return cursor->status();
+  return commit(&batch, false);
+}
+
+// Sleeps until deleting `bytes` since `begin` is within the rate.
+void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const {
+  const uint64_t rate = rate_;
+  if (rate == 0) return;
+  const std::chrono::duration<double> due(static_cast<double>(bytes) / static_cast<double>(rate));
+  std::this_thread::sleep_until(
+      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
+}
+
+Status LeveldbEngine::compact(Space space, const KeyRange& range) {
+  if (Status status = refusal(); !status.ok()) return status;
+  const std::string begin = prefixed(space, range.begin);
+  const std::string end = range.end.empty() ? end_of(space) : prefixed(space, range.end);
+  const leveldb::Slice begin_slice(begin);
+  const leveldb::Slice end_slice(end);
+  db_->CompactRange(&begin_slice, &end_slice);
+  return sync();  // an error of the compaction shows here
+}
+
+Status LeveldbEngine::checkpoint(const std::string& /*path*/) {
+  return {Status::Code::kUnsupported, "LevelDB cannot make a checkpoint"};
+}
+
+uint64_t LeveldbEngine::size_of(const std::string& begin, const std::string& end) const {
+  const leveldb::Range range(begin, end);
+  uint64_t bytes = 0;
+  db_->GetApproximateSizes(&range, 1, &bytes);
+  return bytes;
+}
+
+EngineStats LeveldbEngine::stats() const {
+  EngineStats stats;
+  stats.disk_bytes = size_of("", end_of(kAllSpaces.back())) + log_file_bytes(path_);
+  stats.cache_bytes = cache_->TotalCharge();
+  stats.cache_capacity = cache_capacity_;
+  std::string text;
+  if (db_->GetProperty("leveldb.approximate-memory-usage", &text)) {
+    std::from_chars(text.data(), text.data() + text.size(), stats.memory_bytes);
+  }
+  stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
+  stats.bytes_written = bytes_written_;
+  return stats;
+}
+
+void LeveldbEngine::set_cache_bytes(uint64_t bytes) {
+  log(fmt::format("LevelDB keeps its cache of {} bytes until the next start (asked for {})",
+                  cache_capacity_, bytes));
+}
+
+}  // namespace ingot::storage

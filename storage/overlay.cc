@@ -1,0 +1,286 @@
+// The overlay and its merging cursor; see overlay.h.
+#include "storage/overlay.h"
+
+#include <cassert>
+#include <cstring>
+
+namespace ingot::storage {
+
+char* Arena::allocate(size_t bytes) {
+  if (blocks_.empty() || used_ + bytes > blocks_.back().capacity) {
+    size_t capacity = std::max(bytes, kBlockBytes);
+    blocks_.push_back({std::make_unique_for_overwrite<char[]>(capacity), capacity});
+    bytes_ += capacity;
+    used_ = 0;
+  }
+  char* at = blocks_.back().data.get() + used_;
+  used_ += bytes;
+  return at;
+}
+
+std::string_view Arena::copy(std::string_view bytes) { return join(bytes, {}); }
+
+std::string_view Arena::join(std::string_view head, std::string_view tail) {
+  char* at = allocate(head.size() + tail.size());
+  std::memcpy(at, head.data(), head.size());
+  if (!tail.empty()) std::memcpy(at + head.size(), tail.data(), tail.size());
+  return {at, head.size() + tail.size()};
+}
+
+void Arena::clear() {
+  if (blocks_.size() > 1 || (!blocks_.empty() && blocks_[0].capacity > kBlockBytes)) {
+    blocks_.clear();
+    bytes_ = 0;
+  }
+  used_ = 0;
+}
+
+namespace {
+
+char space_byte(Space space) { return static_cast<char>(space); }
+
+std::string full_key(Space space, std::string_view key) {
+  std::string full(1, space_byte(space));
+  full.append(key);
+  return full;
+}
+
+}  // namespace
+
+Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier)
+    : engine_(engine), snapshot_(snapshot), tier_(tier) {}
+
+bool Overlay::get(Space space, std::string_view key, std::string* value) {
+  if (failed()) return false;
+  if (!changes_.empty()) {
+    scratch_.assign(1, space_byte(space));
+    scratch_.append(key);
+    auto found = changes_.find(std::string_view(scratch_));
+    if (found != changes_.end()) {
+      if (found->second.removed) return false;
+      value->assign(found->second.value);
+      return true;
+    }
+  }
+  Status status;
+  switch (engine_.get(snapshot_, space, key, tier_, value, &status)) {
+    case Lookup::kFound:
+      return true;
+    case Lookup::kAbsent:
+      return false;
+    case Lookup::kMiss:
+      latch_miss();
+      return false;
+    case Lookup::kError:
+      latch_error(std::move(status));
+      return false;
+  }
+  return false;
+}
+
+void Overlay::uncommitted(
+    Space space, std::string_view lower, std::string_view upper,
+    const std::function<void(std::string_view, std::string_view)>& each) {
+  for (const auto& [full, change] : changes_) {
+    std::string_view key = full.substr(1);
+    if (full[0] != space_byte(space) || key < lower || key >= upper || change.removed) continue;
+    each(key, change.value);
+  }
+}
+
+void Overlay::put(Space space, std::string_view key, std::string_view value) {
+  assert(!value.empty());
+  change(space, key, {.value = arena_.copy(value)});
+}
+
+void Overlay::remove(Space space, std::string_view key) {
+  change(space, key, {.removed = true});
+}
+
+void Overlay::change(Space space, std::string_view key, Change change) {
+  char first = space_byte(space);
+  scratch_.assign(1, first);
+  scratch_.append(key);
+  auto found = changes_.find(std::string_view(scratch_));
+  if (found != changes_.end()) {
+    undo_.push_back({.key = found->first, .before = found->second, .existed = true});
+    found->second = change;
+    return;
+  }
+  std::string_view stored = arena_.copy(scratch_);
+  changes_.emplace(stored, change);
+  if (ordered_) order_.insert(stored);
+  undo_.push_back({.key = stored, .before = {}, .existed = false});
+}
+
+void Overlay::rollback(Savepoint savepoint) {
+  while (undo_.size() > savepoint) {
+    const Undo& undo = undo_.back();
+    if (undo.existed) {
+      changes_.find(undo.key)->second = undo.before;
+    } else {
+      changes_.erase(undo.key);
+      if (ordered_) order_.erase(undo.key);
+    }
+    undo_.pop_back();
+  }
+}
+
+void Overlay::write_to(Batch* batch) const {
+  for (const auto& [full, change] : changes_) {
+    auto space = static_cast<Space>(full[0]);
+    if (change.removed) {
+      batch->remove(space, full.substr(1));
+    } else {
+      batch->put(space, full.substr(1), change.value);
+    }
+  }
+}
+
+void Overlay::clear() {
+  changes_.clear();
+  undo_.clear();
+  order_.clear();
+  ordered_ = false;
+  arena_.clear();
+}
+
+const std::set<std::string_view>& Overlay::order() {
+  if (!ordered_) {
+    for (const auto& [key, change] : changes_) order_.insert(key);
+    ordered_ = true;
+  }
+  return order_;
+}
+
+// Merges the engine's cursor with the overlay's changed keys. Both stand at or beyond the current
+// position in the direction of travel; turning round seeks anew.
+class OverlayCursor : public Cursor {
+ public:
+  OverlayCursor(Overlay& overlay, Space space, std::unique_ptr<Cursor> base,
+                std::string_view lower, std::string_view upper)
+      : overlay_(overlay),
+        base_(std::move(base)),
+        space_(space),
+        lower_(full_key(space, lower)),
+        upper_(upper.empty() ? std::string(1, static_cast<char>(space_byte(space) + 1))
+                             : full_key(space, upper)) {}
+
+  bool valid() const override { return valid_; }
+  std::string_view key() const override { return key_; }
+  std::string_view value() const override { return value_; }
+  Lookup outcome() const override { return base_->outcome(); }
+  Status status() const override { return base_->status(); }
+
+  void seek(std::string_view key) override {
+    base_->seek(key);
+    at_ = std::max(full_key(space_, key), lower_);
+    forward_ = true;
+    settle_forward(/*inclusive=*/true);
+  }
+
+  void seek_for_prev(std::string_view key) override {
+    base_->seek_for_prev(key);
+    at_ = full_key(space_, key);
+    inclusive_end_ = true;
+    if (at_ >= upper_) {
+      at_ = upper_;
+      inclusive_end_ = false;
+    }
+    forward_ = false;
+    settle_backward(inclusive_end_);
+  }
+
+  void next() override {
+    at_ = full_key(space_, key_);
+    if (!forward_) {
+      base_->seek(key_);
+      forward_ = true;
+    }
+    if (base_->valid() && base_->key() == key_) base_->next();
+    settle_forward(/*inclusive=*/false);
+  }
+
+  void prev() override {
+    at_ = full_key(space_, key_);
+    if (forward_) {
+      base_->seek_for_prev(key_);
+      forward_ = false;
+    }
+    if (base_->valid() && base_->key() == key_) base_->prev();
+    settle_backward(/*inclusive=*/false);
+  }
+
+ private:
+  // Moves to the first live key after at_ (or at it, when inclusive).
+  void settle_forward(bool inclusive) {
+    const auto& order = overlay_.order();
+    auto change = inclusive ? order.lower_bound(at_) : order.upper_bound(at_);
+    while (true) {
+      bool has_change = change != order.end() && *change < upper_;
+      bool has_base = base_->valid();
+      if (!has_change && !has_base) return set_invalid();
+      std::string_view changed = has_change ? change->substr(1) : std::string_view();
+      if (has_base && (!has_change || base_->key() < changed)) {
+        return set(base_->key(), base_->value());
+      }
+      if (has_base && base_->key() == changed) base_->next();
+      if (take(*change)) return;
+      ++change;
+    }
+  }
+
+  void settle_backward(bool inclusive) {
+    const auto& order = overlay_.order();
+    auto change = inclusive ? order.upper_bound(at_) : order.lower_bound(at_);
+    while (true) {
+      bool has_change = change != order.begin() && *std::prev(change) >= lower_;
+      bool has_base = base_->valid();
+      if (!has_change && !has_base) return set_invalid();
+      std::string_view changed = has_change ? std::prev(change)->substr(1) : std::string_view();
+      if (has_base && (!has_change || base_->key() > changed)) {
+        return set(base_->key(), base_->value());
+      }
+      if (has_base && base_->key() == changed) base_->prev();
+      if (take(*std::prev(change))) return;
+      --change;
+    }
+  }
+
+  bool take(std::string_view full) {
+    const auto& change = overlay_.changes_.find(full)->second;
+    if (change.removed) return false;
+    set(full.substr(1), change.value);
+    return true;
+  }
+
+  void set(std::string_view key, std::string_view value) {
+    key_.assign(key);
+    value_.assign(value);
+    valid_ = true;
+  }
+  void set_invalid() { valid_ = false; }
+
+  Overlay& overlay_;
+  std::unique_ptr<Cursor> base_;
+  Space space_;
+  std::string lower_;  // with the space byte, as at_
+  std::string upper_;
+  std::string at_;
+  std::string key_;
+  std::string value_;
+  bool valid_ = false;
+  bool forward_ = true;
+  bool inclusive_end_ = true;
+};
+
+std::unique_ptr<Cursor> Overlay::cursor(Space space, std::string_view lower,
+                                        std::string_view upper) {
+  auto base = engine_.new_cursor(space, {.snapshot = snapshot_,
+                                         .lower = std::string(lower),
+                                         .upper = std::string(upper),
+                                         .tier = tier_});
+  return std::make_unique<OverlayCursor>(*this, space, std::move(base), lower, upper);
+}
+
+}  // namespace ingot::storage

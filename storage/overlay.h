@@ -1,0 +1,110 @@
+// The engine plus the changes of one commit group that has not been committed yet. A flat hash for
+// point reads; an order over the changed keys is built only when somebody iterates.
+//
+// One thread at a time (the writer; a dry run has its own). Changes are undone to a savepoint in
+// reverse order. Bytes live in an arena that is given back by clear().
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/engine.h"
+#include "storage/reader.h"
+
+namespace ingot::storage {
+
+// Bytes that live until the next clear(); keeps its first block.
+class Arena {
+ public:
+  std::string_view copy(std::string_view bytes);
+  // `head` and `tail` joined.
+  std::string_view join(std::string_view head, std::string_view tail);
+  void clear();
+  size_t bytes() const { return bytes_; }
+
+ private:
+  char* allocate(size_t bytes);
+
+  static constexpr size_t kBlockBytes = 256 << 10;
+  struct Block {
+    std::unique_ptr<char[]> data;
+    size_t capacity;
+  };
+  std::vector<Block> blocks_;
+  size_t used_ = 0;   // of the last block
+  size_t bytes_ = 0;  // of all blocks
+};
+
+class Overlay : public Reader {
+ public:
+  // How far back an undo goes; from savepoint(), good until the next clear().
+  using Savepoint = size_t;
+
+  // `snapshot` null: the latest state, which only this overlay's owner changes. `engine` and
+  // `snapshot` must outlive the overlay.
+  Overlay(Engine& engine, const Snapshot* snapshot, Tier tier);
+
+  bool get(Space space, std::string_view key, std::string* value) override;
+  std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
+                                 std::string_view upper) override;
+  void uncommitted(
+      Space space, std::string_view lower, std::string_view upper,
+      const std::function<void(std::string_view key, std::string_view value)>& each) override;
+
+  // `value` is copied and must not be empty. Invalidates no cursor, but a cursor sees a change
+  // only after its next seek.
+  void put(Space space, std::string_view key, std::string_view value);
+  void remove(Space space, std::string_view key);
+
+  Savepoint savepoint() const { return undo_.size(); }
+  void rollback(Savepoint savepoint);
+
+  bool empty() const { return changes_.empty(); }
+  size_t size() const { return changes_.size(); }
+  size_t bytes() const { return arena_.bytes(); }  // held until clear()
+  void write_to(Batch* batch) const;
+  void clear();
+
+  // Whether reads that memory cannot answer may go to the disk.
+  void set_tier(Tier tier) { tier_ = tier; }
+
+ private:
+  friend class OverlayCursor;
+  struct Change {
+    std::string_view value;
+    bool removed = false;
+  };
+  struct Undo {
+    std::string_view key;
+    Change before;
+    bool existed;
+  };
+  struct Hash {
+    using is_avalanching = void;
+    size_t operator()(std::string_view key) const noexcept {
+      return std::hash<std::string_view>{}(key);
+    }
+  };
+  using Changes = boost::unordered_flat_map<std::string_view, Change, Hash, std::equal_to<>>;
+
+  void change(Space space, std::string_view key, Change change);
+  // The changed keys of all spaces in order (a space byte before each), built on first use.
+  const std::set<std::string_view>& order();
+
+  Engine& engine_;
+  const Snapshot* snapshot_;
+  Tier tier_;
+  Arena arena_;
+  Changes changes_;  // space byte | key
+  std::vector<Undo> undo_;
+  std::set<std::string_view> order_;
+  bool ordered_ = false;
+  std::string scratch_;
+};
+
+}  // namespace ingot::storage

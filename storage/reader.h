@@ -1,0 +1,91 @@
+// What command code reads through: point reads and cursors that latch their first failure, so that
+// a handler is straight-line code and its caller checks once, at the end.
+//
+// After a failure every further read answers "absent": the handler runs on to its end and what it
+// produced is thrown away. One thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "storage/engine.h"
+
+namespace ingot::storage {
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+
+  // True and the bytes in `*value`, or false: absent, or a failure that outcome() tells.
+  virtual bool get(Space space, std::string_view key, std::string* value) = 0;
+  // Over [lower, upper); an empty bound is open. Failures of the cursor must be reported back by
+  // `check(cursor)` when the walk ended.
+  virtual std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
+                                         std::string_view upper) = 0;
+  // Calls `each` with every value of [lower, upper) that the engine does not have yet, in any
+  // order: for a reply that goes on reading at a view taken now.
+  virtual void uncommitted(Space, std::string_view, std::string_view,
+                           const std::function<void(std::string_view, std::string_view)>&) {}
+  void check(const Cursor& cursor) {
+    if (cursor.outcome() == Lookup::kMiss) latch_miss();
+    if (cursor.outcome() == Lookup::kError) latch_error(cursor.status());
+  }
+
+  bool failed() const { return missed_ || !error_.ok(); }
+  bool missed() const { return missed_; }  // the disk would be needed
+  const Status& error() const { return error_; }
+  // For a caller that found bytes which cannot be.
+  void latch_error(Status status) {
+    if (!failed()) error_ = std::move(status);
+  }
+  void reset_outcome() {
+    missed_ = false;
+    error_ = Status();
+  }
+
+ protected:
+  void latch_miss() {
+    if (!failed()) missed_ = true;
+  }
+
+ private:
+  bool missed_ = false;
+  Status error_;
+};
+
+// Reads an engine at a snapshot, or at its latest state when `snapshot` is null.
+class EngineReader : public Reader {
+ public:
+  EngineReader(Engine& engine, const Snapshot* snapshot, Tier tier)
+      : engine_(engine), snapshot_(snapshot), tier_(tier) {}
+
+  bool get(Space space, std::string_view key, std::string* value) override;
+  std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
+                                 std::string_view upper) override;
+
+ private:
+  Engine& engine_;
+  const Snapshot* snapshot_;
+  Tier tier_;
+};
+
+// One lookup of the latest state in memory. A second read would not be of the same state as the
+// first, so it latches: needs_snapshot() tells that apart from a cache miss.
+class SingleProbe : public Reader {
+ public:
+  explicit SingleProbe(Engine& engine) : engine_(engine) {}
+
+  bool get(Space space, std::string_view key, std::string* value) override;
+  std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
+                                 std::string_view upper) override;
+  bool needs_snapshot() const { return needs_snapshot_; }
+
+ private:
+  Engine& engine_;
+  bool used_ = false;
+  bool needs_snapshot_ = false;
+};
+
+}  // namespace ingot::storage

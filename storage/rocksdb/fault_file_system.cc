@@ -1,0 +1,159 @@
+// Tests only: a RocksDB file system whose disk fails on demand.
+#include "storage/rocksdb/fault_file_system.h"
+
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+#include <chrono>
+#include <fstream>
+#include <mutex>
+
+namespace ingot::storage {
+namespace {
+
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+// What the control file asks for. Thread safe.
+class FaultControl {
+ public:
+  struct Faults {
+    bool no_space = false;
+    bool fail_sync = false;
+  };
+
+  explicit FaultControl(std::string path) : path_(std::move(path)) {}
+
+  Faults current() {
+    constexpr auto kInterval = std::chrono::milliseconds(10);
+    std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - read_at_ >= kInterval) {
+      faults_ = read();
+      read_at_ = now;
+    }
+    return faults_;
+  }
+
+ private:
+  Faults read() const {
+    Faults faults;
+    std::ifstream file(path_);
+    for (std::string word; file >> word;) {
+      faults.no_space |= word == "no-space";
+      faults.fail_sync |= word == "fail-sync";
+    }
+    return faults;
+  }
+
+  const std::string path_;
+  std::mutex mutex_;
+  Faults faults_;                                  // guarded by mutex_
+  std::chrono::steady_clock::time_point read_at_;  // guarded by mutex_
+};
+
+// As the POSIX file system reports ENOSPC.
+IOStatus no_space() {
+  IOStatus status = IOStatus::NoSpace("injected: No space left on device");
+  status.SetRetryable(true);
+  return status;
+}
+
+// As the POSIX file system reports EIO: not retryable.
+IOStatus sync_failed() {
+  return IOStatus::IOError("injected: While fsync: Input/output error");
+}
+
+class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  FaultFile(std::unique_ptr<FSWritableFile>&& file, std::shared_ptr<FaultControl> control)
+      : FSWritableFileOwnerWrapper(std::move(file)), control_(std::move(control)) {}
+
+  IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    if (!control_->current().no_space) {
+      return FSWritableFileOwnerWrapper::Append(data, options, debug);
+    }
+    if (use_direct_io()) return no_space();  // writes whole pages or nothing
+    const IOStatus half =
+        FSWritableFileOwnerWrapper::Append(Slice(data.data(), data.size() / 2), options, debug);
+    return half.ok() ? no_space() : half;
+  }
+
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo& /*verification*/,
+                  IODebugContext* debug) override {
+    return Append(data, options, debug);
+  }
+
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            IODebugContext* debug) override {
+    if (control_->current().no_space) return no_space();
+    return FSWritableFileOwnerWrapper::PositionedAppend(data, offset, options, debug);
+  }
+
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            const rocksdb::DataVerificationInfo& /*verification*/,
+                            IODebugContext* debug) override {
+    return PositionedAppend(data, offset, options, debug);
+  }
+
+  IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
+    if (control_->current().fail_sync) return sync_failed();
+    return FSWritableFileOwnerWrapper::Sync(options, debug);
+  }
+
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    if (control_->current().fail_sync) return sync_failed();
+    return FSWritableFileOwnerWrapper::Fsync(options, debug);
+  }
+
+ private:
+  const std::shared_ptr<FaultControl> control_;
+};
+
+class FaultFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  FaultFileSystem(const std::shared_ptr<FileSystem>& target, const std::string& control_file)
+      : FileSystemWrapper(target), control_(std::make_shared<FaultControl>(control_file)) {}
+
+  const char* Name() const override { return "ingot.fault"; }
+
+  IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* debug) override {
+    return wrap(target()->NewWritableFile(path, options, result, debug), result);
+  }
+
+  IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                              std::unique_ptr<FSWritableFile>* result,
+                              IODebugContext* debug) override {
+    return wrap(target()->ReopenWritableFile(path, options, result, debug), result);
+  }
+
+  IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path,
+                             const rocksdb::FileOptions& options,
+                             std::unique_ptr<FSWritableFile>* result,
+                             IODebugContext* debug) override {
+    return wrap(target()->ReuseWritableFile(path, old_path, options, result, debug), result);
+  }
+
+ private:
+  IOStatus wrap(IOStatus status, std::unique_ptr<FSWritableFile>* file) const {
+    if (status.ok()) *file = std::make_unique<FaultFile>(std::move(*file), control_);
+    return status;
+  }
+
+  const std::shared_ptr<FaultControl> control_;
+};
+
+}  // namespace
+
+std::unique_ptr<rocksdb::Env> make_fault_env(const std::string& control_file) {
+  return rocksdb::NewCompositeEnv(
+      std::make_shared<FaultFileSystem>(rocksdb::FileSystem::Default(), control_file));
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,61 @@
+// A Cursor over one column family.
+#include "storage/rocksdb/rocksdb_cursor.h"
+
+#include <rocksdb/db.h>
+
+#include "storage/rocksdb/rocksdb_status.h"
+
+namespace ingot::storage {
+namespace {
+
+class RocksdbCursor : public Cursor {
+ public:
+  RocksdbCursor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* space,
+                const rocksdb::Snapshot* snapshot, const CursorOptions& options)
+      : lower_(options.lower), upper_(options.upper), lower_slice_(lower_), upper_slice_(upper_) {
+    rocksdb::ReadOptions read;
+    read.snapshot = snapshot;
+    read.fill_cache = options.fill_cache;
+    if (options.tier == Tier::kCacheOnly) read.read_tier = rocksdb::kBlockCacheTier;
+    if (!lower_.empty()) read.iterate_lower_bound = &lower_slice_;
+    if (!upper_.empty()) read.iterate_upper_bound = &upper_slice_;
+    iterator_.reset(db->NewIterator(read, space));
+  }
+
+  bool valid() const override { return iterator_->Valid(); }
+  void seek(std::string_view key) override { iterator_->Seek(key); }
+  void seek_for_prev(std::string_view key) override { iterator_->SeekForPrev(key); }
+  void next() override { iterator_->Next(); }
+  void prev() override { iterator_->Prev(); }
+  std::string_view key() const override { return iterator_->key().ToStringView(); }
+  std::string_view value() const override { return iterator_->value().ToStringView(); }
+
+  Lookup outcome() const override {
+    const rocksdb::Status status = iterator_->status();
+    if (status.ok()) return Lookup::kFound;
+    return status.IsIncomplete() ? Lookup::kMiss : Lookup::kError;
+  }
+
+  Status status() const override {
+    const rocksdb::Status status = iterator_->status();
+    return status.IsIncomplete() ? Status() : to_status(status);
+  }
+
+ private:
+  // RocksDB keeps pointers to the slices, and they point into the strings.
+  const std::string lower_;
+  const std::string upper_;
+  const rocksdb::Slice lower_slice_;
+  const rocksdb::Slice upper_slice_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+}  // namespace
+
+std::unique_ptr<Cursor> make_rocksdb_cursor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* space,
+                                            const rocksdb::Snapshot* snapshot,
+                                            const CursorOptions& options) {
+  return std::make_unique<RocksdbCursor>(db, space, snapshot, options);
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,211 @@
+// The RocksDB engine: opening, reads and writes.
+#include "storage/rocksdb/rocksdb_engine.h"
+
+#include <fmt/format.h>
+#include <rocksdb/write_batch.h>
+
+#include <filesystem>
+
+#include "storage/rocksdb/fault_file_system.h"
+#include "storage/rocksdb/rocksdb_cursor.h"
+#include "storage/rocksdb/rocksdb_listener.h"
+#include "storage/rocksdb/rocksdb_status.h"
+
+namespace ingot::storage {
+namespace {
+
+class RocksdbSnapshot : public Snapshot {
+ public:
+  explicit RocksdbSnapshot(rocksdb::DB* db) : db_(db), snapshot_(db->GetSnapshot()) {}
+  ~RocksdbSnapshot() override { db_->ReleaseSnapshot(snapshot_); }
+  const rocksdb::Snapshot* raw() const { return snapshot_; }
+
+ private:
+  rocksdb::DB* const db_;
+  const rocksdb::Snapshot* const snapshot_;
+};
+
+const rocksdb::Snapshot* raw(const Snapshot* snapshot) {
+  return snapshot == nullptr ? nullptr : static_cast<const RocksdbSnapshot*>(snapshot)->raw();
+}
+
+class RocksdbBatch : public Batch {
+ public:
+  explicit RocksdbBatch(const std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount>& handles)
+      : handles_(handles) {}
+
+  // These fail only for a key or value above 4 GB, which the protocol's limits rule out.
+  void put(Space space, std::string_view key, std::string_view value) override {
+    batch_.Put(handles_[static_cast<size_t>(space)], key, value).PermitUncheckedError();
+  }
+  void remove(Space space, std::string_view key) override {
+    batch_.Delete(handles_[static_cast<size_t>(space)], key).PermitUncheckedError();
+  }
+  void clear() override { batch_.Clear(); }
+  size_t bytes() const override { return batch_.GetDataSize(); }
+
+  // RocksDB writes the sequence number of the commit into the batch.
+  rocksdb::WriteBatch* raw() const { return &batch_; }
+
+ private:
+  const std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount>& handles_;
+  mutable rocksdb::WriteBatch batch_;
+};
+
+rocksdb::ReadOptions read_options(const Snapshot* snapshot, Tier tier) {
+  rocksdb::ReadOptions read;
+  read.snapshot = raw(snapshot);
+  if (tier == Tier::kCacheOnly) read.read_tier = rocksdb::kBlockCacheTier;
+  return read;
+}
+
+}  // namespace
+
+OpenResult open_rocksdb(const EngineOptions& options) {
+  return RocksdbEngine::open(
+      options, options.fault_file.empty() ? nullptr : make_fault_env(options.fault_file));
+}
+
+OpenResult RocksdbEngine::open(const EngineOptions& options, std::unique_ptr<rocksdb::Env> env) {
+  if (Status status = check_options(options); !status.ok()) return {nullptr, status};
+  std::error_code error;
+  std::filesystem::create_directories(options.path, error);
+  if (error) {
+    return {nullptr, Status(Status::Code::kIo, fmt::format("cannot create the directory '{}': {}",
+                                                           options.path, error.message()))};
+  }
+  std::unique_ptr<RocksdbEngine> engine(new RocksdbEngine(options, std::move(env)));
+  if (Status status = engine->open_database(options); !status.ok()) return {nullptr, status};
+  return {std::move(engine), Status()};
+}
+
+RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocksdb::Env> env)
+    : path_(options.path),
+      on_log_(options.on_log),
+      env_(std::move(env)),
+      shared_(make_shared_parts(options)) {}
+
+Status RocksdbEngine::open_database(const EngineOptions& options) {
+  rocksdb::DBOptions db_options = make_db_options(options, shared_);
+  if (env_ != nullptr) db_options.env = env_.get();
+  db_options.listeners.push_back(make_rocksdb_listener(options));
+
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (Space space : kAllSpaces) {
+    auto filter = make_reclaim_filter_factory(&dead_ranges_[static_cast<size_t>(space)]);
+    families.emplace_back(std::string(space_name(space)),
+                          make_space_options(space, options, shared_, std::move(filter)));
+  }
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
+
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(db_options, path_, families, &handles, &db);
+  if (!status.ok()) return to_open_status(status, path_);
+  db_.reset(db);
+  std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
+  default_handle_ = handles.back();
+  return {};
+}
+
+RocksdbEngine::~RocksdbEngine() {
+  if (db_ == nullptr) return;
+  const char* const unclean = "RocksDB did not close cleanly";
+  for (rocksdb::ColumnFamilyHandle* space : handles_) {
+    log_failure(unclean, db_->DestroyColumnFamilyHandle(space));
+  }
+  log_failure(unclean, db_->DestroyColumnFamilyHandle(default_handle_));
+  log_failure(unclean, db_->Close());
+}
+
+std::string RocksdbEngine::version() const {
+  return rocksdb::GetRocksVersionAsString();
+}
+
+Capabilities RocksdbEngine::capabilities() const {
+  return {.probe = true, .checkpoint = true, .concurrent_writes = true};
+}
+
+Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
+                          std::string* value, Status* error) {
+  const rocksdb::Status status = db_->Get(read_options(snapshot, tier), handle(space), key, value);
+  return to_lookup(status, tier, value->empty(), error);
+}
+
+void RocksdbEngine::multi_get(const Snapshot* snapshot, Space space,
+                              std::span<const std::string_view> keys, Tier tier,
+                              std::vector<std::string>* values, std::vector<Lookup>* outcomes,
+                              Status* error) {
+  values->resize(keys.size());
+  outcomes->resize(keys.size());
+  if (tier == Tier::kCacheOnly) {
+    peek_each(snapshot, space, keys, values, outcomes, error);
+    return;
+  }
+  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
+  std::vector<rocksdb::PinnableSlice> found(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  db_->MultiGet(read_options(snapshot, tier), handle(space), keys.size(), slices.data(),
+                found.data(), statuses.data());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    (*outcomes)[i] = to_lookup(statuses[i], tier, found[i].empty(), error);
+    if ((*outcomes)[i] == Lookup::kFound) (*values)[i].assign(found[i].data(), found[i].size());
+  }
+}
+
+// One by one, because RocksDB's MultiGet reads data blocks from the disk whatever the tier.
+void RocksdbEngine::peek_each(const Snapshot* snapshot, Space space,
+                              std::span<const std::string_view> keys,
+                              std::vector<std::string>* values, std::vector<Lookup>* outcomes,
+                              Status* error) {
+  std::unique_ptr<Snapshot> one_state;
+  if (snapshot == nullptr && keys.size() > 1) {
+    one_state = new_snapshot();
+    snapshot = one_state.get();
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    (*outcomes)[i] = get(snapshot, space, keys[i], Tier::kCacheOnly, &(*values)[i], error);
+  }
+}
+
+std::unique_ptr<Cursor> RocksdbEngine::new_cursor(Space space, const CursorOptions& options) {
+  return make_rocksdb_cursor(db_.get(), handle(space), raw(options.snapshot), options);
+}
+
+std::unique_ptr<Snapshot> RocksdbEngine::new_snapshot() {
+  return std::make_unique<RocksdbSnapshot>(db_.get());
+}
+
+std::unique_ptr<Batch> RocksdbEngine::new_batch() {
+  return std::make_unique<RocksdbBatch>(handles_);
+}
+
+Status RocksdbEngine::write(const Batch& batch, Durability durability) {
+  rocksdb::WriteOptions options;
+  // Only this makes a batch visible after its sync; SyncWAL() would show it before.
+  options.sync = durability == Durability::kSynced;
+  return to_status(db_->Write(options, static_cast<const RocksdbBatch&>(batch).raw()));
+}
+
+Status RocksdbEngine::sync() {
+  return to_status(db_->SyncWAL());
+}
+
+Status RocksdbEngine::flush() {
+  return to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
+}
+
+Status RocksdbEngine::try_resume() {
+  const rocksdb::Status status = db_->Resume();
+  // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile.
+  if (status.IsBusy()) {
+    return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
+  }
+  return to_status(status);
+}
+
+void RocksdbEngine::log_failure(std::string_view what, const rocksdb::Status& status) const {
+  if (!status.ok() && on_log_) on_log_(fmt::format("{}: {}", what, status.ToString()));
+}
+
+}  // namespace ingot::storage

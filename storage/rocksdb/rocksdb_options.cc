@@ -1,0 +1,188 @@
+// Every setting that Ingot gives to RocksDB, with its reason.
+#include "storage/rocksdb/rocksdb_options.h"
+
+#include <fmt/format.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <thread>
+
+namespace ingot::storage {
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+constexpr int kMemtablesPerSpace = 4;
+
+std::optional<rocksdb::CompressionType> parse_compression(std::string_view name) {
+  if (name == "none") return rocksdb::kNoCompression;
+  if (name == "snappy") return rocksdb::kSnappyCompression;
+  if (name == "lz4") return rocksdb::kLZ4Compression;
+  if (name == "zstd") return rocksdb::kZSTD;
+  return std::nullopt;
+}
+
+// Few shards in a small cache: an entry must be small against its shard, and memtables are
+// charged in entries of 256 KB.
+int shard_bits(uint64_t cache_bytes) {
+  constexpr uint64_t kShardBytesMin = 2 * kMiB;
+  constexpr int kShardBitsMax = 6;
+  const uint64_t shards = std::max<uint64_t>(1, cache_bytes / kShardBytesMin);
+  return std::min(kShardBitsMax, static_cast<int>(std::bit_width(shards)) - 1);
+}
+
+// Half of the cores leave the other half to commands; one alone lets level 0 grow while it is
+// busy with a deep level.
+int default_compaction_threads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 2, 8);
+}
+
+rocksdb::BlockBasedTableOptions make_table_options(Space space, const EngineOptions& options,
+                                                   const SharedParts& shared) {
+  using Table = rocksdb::BlockBasedTableOptions;
+  Table table;
+  table.block_cache = shared.cache;
+  table.format_version = 5;
+  // With its filter and index in memory, a cold read is one disk access of one block.
+  table.block_size = 4 * kKiB;
+  table.block_restart_interval =
+      8;  // a look-up steps through one interval: fewer steps for 1 % of size
+  table.index_type = Table::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+  table.metadata_block_size = 4 * kKiB;
+  table.cache_index_and_filter_blocks = true;
+  table.metadata_cache_options.top_level_index_pinning = rocksdb::PinningTier::kAll;
+  // Level 0 is looked through on every read and small.
+  table.metadata_cache_options.partition_pinning = rocksdb::PinningTier::kFlushedAndSimilar;
+  table.metadata_cache_options.unpartitioned_pinning = rocksdb::PinningTier::kFlushedAndSimilar;
+  // The memory bound covers what tables cost beside their blocks.
+  for (auto role : {rocksdb::CacheEntryRole::kBlockBasedTableReader,
+                    rocksdb::CacheEntryRole::kFilterConstruction}) {
+    table.cache_usage_options.options_overrides[role].charged =
+        rocksdb::CacheEntryRoleOptions::Decision::kEnabled;
+  }
+  // What was just written is what is read next; with direct reads it would come from the disk.
+  table.prepopulate_block_cache = Table::PrepopulateBlockCache::kFlushOnly;
+  // The time index and the garbage list are only walked in order, never looked up by key.
+  const bool looked_up = space != Space::kExpiry && space != Space::kGarbage;
+  if (options.bloom_bits > 0 && looked_up) {
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(options.bloom_bits));
+  }
+  if (space == Space::kMeta) table.data_block_index_type = Table::kDataBlockBinaryAndHash;
+  return table;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(uint64_t cache_bytes) {
+  MemoryPlan plan;
+  plan.memtables = std::clamp<uint64_t>(cache_bytes / 4, 4 * kMiB, 512 * kMiB);
+  plan.memtable = plan.memtables / kMemtablesPerSpace;
+  // As large as the level 0 that is merged into it, so that each byte is rewritten few times.
+  plan.level_base = std::max<uint64_t>(64 * kMiB, kMemtablesPerSpace * plan.memtable);
+  plan.wal_max = std::max<uint64_t>(64 * kMiB, 2 * plan.memtables);
+  // A dozen files at once: 2 MB for each doubled what a server of 32 MB took in all.
+  plan.readahead = std::clamp<uint64_t>(cache_bytes / 256, 256 * kKiB, 2 * kMiB);
+  return plan;
+}
+
+SharedParts make_shared_parts(const EngineOptions& options) {
+  SharedParts parts;
+  rocksdb::LRUCacheOptions cache;
+  cache.capacity = options.cache_bytes;
+  cache.num_shard_bits = shard_bits(options.cache_bytes);
+  // Never strict: a read must not fail because the cache is full of pinned blocks.
+  cache.strict_capacity_limit = false;
+  cache.high_pri_pool_ratio = 0.5;  // filters and index stay longer than data
+  parts.cache = rocksdb::NewLRUCache(cache);
+  // No stall: a memtable that an open cursor pins would hold writes for as long as the cursor
+  // lives, and the writer's own cursor would hold them for ever.
+  parts.memtables = std::make_shared<rocksdb::WriteBufferManager>(
+      plan_memory(options.cache_bytes).memtables, parts.cache, /*allow_stall=*/false);
+  parts.rate_limiter.reset(rocksdb::NewGenericRateLimiter(limiter_rate(options.compaction_rate)));
+  parts.statistics = rocksdb::CreateDBStatistics();
+  parts.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+  return parts;
+}
+
+int64_t limiter_rate(uint64_t bytes_per_second) {
+  constexpr uint64_t kUnlimited = 1ull << 40;
+  return static_cast<int64_t>(bytes_per_second == 0 ? kUnlimited
+                                                    : std::min(bytes_per_second, kUnlimited));
+}
+
+Status check_options(const EngineOptions& options) {
+  if (parse_compression(options.compression)) return {};
+  return {Status::Code::kInvalid,
+          fmt::format("unknown compression '{}'; it is one of none, snappy, lz4, zstd",
+                      options.compression)};
+}
+
+rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedParts& shared) {
+  const int compactions =
+      options.compaction_threads > 0 ? options.compaction_threads : default_compaction_threads();
+  const MemoryPlan plan = plan_memory(options.cache_bytes);
+  rocksdb::DBOptions db;
+  db.create_if_missing = true;
+  db.create_missing_column_families = true;
+  // A limit makes a cache-only read answer "found, empty" for a file that is not open.
+  db.max_open_files = -1;
+  db.write_buffer_manager = shared.memtables;
+  db.rate_limiter = shared.rate_limiter;
+  db.statistics = shared.statistics;
+  // RocksDB gives a quarter of its jobs to flushes, at least one.
+  db.max_background_jobs = compactions + std::max(1, compactions / 3);
+  db.max_subcompactions = static_cast<uint32_t>(std::max(1, compactions / 2));
+  // Without it the limiter's rate is taken, which may mean "none".
+  db.delayed_write_rate = 32 * kMiB;
+  db.use_direct_reads = options.direct_reads;
+  db.use_direct_io_for_flush_and_compaction = options.direct_reads;
+  db.compaction_readahead_size = plan.readahead;
+  db.bytes_per_sync = kMiB;
+  db.wal_bytes_per_sync = 512 * kKiB;
+  // A record cut off by a crash ends a log; anything else that is wrong refuses to open rather
+  // than dropping acknowledged writes. (Recycled logs cannot tell the two apart: not used.)
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  db.max_total_wal_size = plan.wal_max;
+  // A stop is quick; the log has everything.
+  db.avoid_flush_during_shutdown = true;
+  // Files are deleted by a background thread, not by the read that held them last.
+  db.avoid_unnecessary_blocking_io = true;
+  db.skip_stats_update_on_db_open = true;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.max_log_file_size = 8 * kMiB;
+  db.keep_log_file_num = 4;
+  return db;
+}
+
+rocksdb::ColumnFamilyOptions make_space_options(
+    Space space, const EngineOptions& options, const SharedParts& shared,
+    std::shared_ptr<rocksdb::CompactionFilterFactory> reclaim_filter) {
+  const MemoryPlan plan = plan_memory(options.cache_bytes);
+  const auto compression = parse_compression(options.compression).value_or(rocksdb::kNoCompression);
+  rocksdb::ColumnFamilyOptions cf;
+  cf.table_factory.reset(
+      rocksdb::NewBlockBasedTableFactory(make_table_options(space, options, shared)));
+  cf.compaction_filter_factory = std::move(reclaim_filter);
+  cf.write_buffer_size = plan.memtable;
+  cf.max_write_buffer_number = kMemtablesPerSpace;
+  // Reads of absent keys skip the memtable, too.
+  cf.memtable_whole_key_filtering = true;
+  cf.memtable_prefix_bloom_size_ratio = 0.02;
+  cf.level_compaction_dynamic_level_bytes = true;
+  cf.max_bytes_for_level_base = plan.level_base;
+  // Files grow with depth: few open files at a terabyte, small steps where compaction is busy.
+  cf.target_file_size_base = 32 * kMiB;
+  cf.target_file_size_multiplier = 2;
+  cf.optimize_filters_for_hits = false;  // absent keys are common: filters in every level
+  // The two youngest levels are rewritten soon: compressing them costs more than it saves.
+  cf.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression, compression};
+  cf.bottommost_compression = compression;
+  return cf;
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,42 @@
+// RocksDB's statuses in Ingot's terms.
+#include "storage/rocksdb/rocksdb_status.h"
+
+#include <fmt/format.h>
+
+namespace ingot::storage {
+
+Status to_status(const rocksdb::Status& status) {
+  using Code = Status::Code;
+  if (status.ok()) return {};
+  Code code = Code::kIo;
+  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit) {
+    code = Code::kNoSpace;
+  } else if (status.IsCorruption()) {
+    code = Code::kCorruption;
+  } else if (status.IsInvalidArgument()) {
+    code = Code::kInvalid;
+  } else if (status.IsNotSupported()) {
+    code = Code::kUnsupported;
+  }
+  return {code, status.ToString()};
+}
+
+Status to_open_status(const rocksdb::Status& status, const std::string& path) {
+  // RocksDB has no code for it: "lock hold by current process" or "While lock file: ...".
+  const std::string text = status.ToString();
+  if (status.IsIOError() && (text.contains("lock hold by") || text.contains("While lock file"))) {
+    return {Status::Code::kBusy,
+            fmt::format("the data directory '{}' is in use by another process ({})", path, text)};
+  }
+  return to_status(status);
+}
+
+Lookup to_lookup(const rocksdb::Status& status, Tier tier, bool empty, Status* error) {
+  if (status.ok()) return empty && tier == Tier::kCacheOnly ? Lookup::kMiss : Lookup::kFound;
+  if (status.IsNotFound()) return Lookup::kAbsent;
+  if (status.IsIncomplete() && tier == Tier::kCacheOnly) return Lookup::kMiss;
+  if (error != nullptr) *error = to_status(status);
+  return Lookup::kError;
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,144 @@
+// Replies out of a server: clients that read slowly or never, and the limits on them.
+#include <catch2/catch.hpp>
+
+#include "tests/net/test_server.h"
+
+namespace ingot::net::test {
+namespace {
+
+constexpr size_t kMegabyte = 1u << 20;
+
+// FLOOD n: that many bytes as one bulk.
+Behaviour flooding() {
+  return {.on_commands = [](Connection& connection, const BatchPtr& batch) {
+    for (const Command& command : batch->commands) {
+      if (command.args[0] == "FLOOD") {
+        RespWriter(connection.out(), 2)
+            .bulk(std::string(std::stoull(std::string(command.args[1])), 'f'));
+      } else {
+        answer(connection, command);
+      }
+    }
+  }};
+}
+
+std::string flood(size_t bytes) {
+  return command({"FLOOD", std::to_string(bytes)});
+}
+
+TEST_CASE("a client that does not read is not read from either", "[output]") {
+  TestServer server({});
+  server.serve();
+  auto client = server.connect(16 * 1024);
+  const std::string value(1000, 'v');
+  std::string requests;
+  for (int i = 0; i < 60'000; ++i) requests += command({"ECHO", value});
+  const size_t sent = client.send_some(requests);
+  REQUIRE(sent < requests.size());
+  CHECK(server.commands < 60'000);
+  // What is pending, plus what one more read can add to it.
+  CHECK(server.server.output_bytes_total() > 0);
+  CHECK(server.server.output_bytes_total() < 2 * kMegabyte);
+
+  // Once it reads, everything comes.
+  std::thread sender([&] { client.send(std::string_view(requests).substr(sent)); });
+  const std::string reply = "$1000\r\n" + value + "\r\n";
+  size_t wrong = 0;
+  for (int i = 0; i < 60'000; ++i) wrong += client.receive(reply.size()) == reply ? 0 : 1;
+  sender.join();
+  CHECK(wrong == 0);
+  CHECK(eventually([&] { return server.server.output_bytes_total() == 0; }));
+  CHECK(server.closed == 0);
+}
+
+TEST_CASE("the hard limit cuts", "[output]") {
+  TestServer server(flooding());
+  server.server.limits().output_hard_bytes = 4 * kMegabyte;
+  server.serve();
+  auto reader = server.connect();
+  auto sleeper = server.connect(16 * 1024);
+  sleeper.send(flood(20 * kMegabyte));
+  REQUIRE(eventually([&] { return server.closed == 1; }));
+  CHECK(server.close_reasons()[0] == "Closed for overcoming of output buffer limits");
+  CHECK(server.server.output_limit_disconnections() == 1);
+  CHECK(server.server.output_bytes_total() == 0);
+  CHECK(reader.ask("PING\r\n", 7) == "+PONG\r\n");
+}
+
+TEST_CASE("the soft limit cuts after its time", "[output]") {
+  TestServer server(flooding());
+  server.server.limits().output_soft_bytes = kMegabyte;
+  server.server.limits().output_soft_seconds = 1;
+  server.serve();
+  auto sleeper = server.connect(16 * 1024);
+  const auto start = std::chrono::steady_clock::now();
+  sleeper.send(flood(20 * kMegabyte));
+  CHECK(eventually([&] { return server.closed == 1; }));
+  CHECK(std::chrono::steady_clock::now() - start > std::chrono::seconds(1));
+  CHECK(server.server.output_limit_disconnections() == 1);
+}
+
+TEST_CASE("the bound on all cuts the one that owes most", "[output]") {
+  TestServer server(flooding(), 2);
+  server.serve();
+  auto small = server.connect(16 * 1024);
+  auto large = server.connect(16 * 1024);
+  small.send(flood(8 * kMegabyte));
+  large.send(flood(24 * kMegabyte));
+  REQUIRE(eventually([&] { return server.server.output_bytes_total() > 22 * kMegabyte; }));
+  server.server.limits().output_total_bytes_max = 20 * kMegabyte;
+  auto third = server.connect(16 * 1024);
+  third.send(flood(6 * kMegabyte));
+  CHECK(eventually([&] { return server.closed == 1; }));
+  CHECK(large.receive_all().size() < 24 * kMegabyte);
+  CHECK(small.receive(8 * kMegabyte).size() == 8 * kMegabyte);
+  CHECK(third.receive(6 * kMegabyte).size() == 6 * kMegabyte);
+  CHECK(server.server.output_limit_disconnections() == 1);
+}
+
+TEST_CASE("large replies reach a reading client whole", "[output]") {
+  TestServer server(flooding());
+  server.serve();
+  auto client = server.connect();
+  client.send(flood(30 * kMegabyte) + "PING\r\n" + flood(kMegabyte) + "PING\r\n");
+  CHECK(client.receive_line() == "$31457280");
+  CHECK((client.receive(30 * kMegabyte) == std::string(30 * kMegabyte, 'f')));
+  CHECK(client.receive_line() == "");
+  CHECK(client.receive_line() == "+PONG");
+  CHECK(client.receive_line() == "$1048576");
+  CHECK((client.receive(kMegabyte) == std::string(kMegabyte, 'f')));
+  CHECK(client.receive_line() == "");
+  CHECK(client.receive_line() == "+PONG");
+}
+
+TEST_CASE("close_after_flush sends what is queued", "[output]") {
+  TestServer server({.on_commands = [](Connection& connection, const BatchPtr&) {
+    connection.out() += std::string(10 * kMegabyte, 'q');
+    connection.close_after_flush();
+    connection.out() += "end";
+  }});
+  server.serve();
+  auto client = server.connect();
+  client.send("GO\r\nmore\r\n");
+  const std::string all = client.receive_all();
+  CHECK(all.size() == 10 * kMegabyte + 3);
+  CHECK(all.ends_with("qend"));
+  CHECK(eventually([&] { return server.closed == 1; }));
+}
+
+TEST_CASE("close drops what is queued", "[output]") {
+  TestServer server({.on_commands = [](Connection& connection, const BatchPtr&) {
+    connection.out() += "never";
+    connection.close();
+    connection.out() += "ever";
+    connection.flush();
+  }});
+  server.serve();
+  auto client = server.connect();
+  client.send("GO\r\n");
+  CHECK(client.receive_all() == "");
+  CHECK(eventually([&] { return server.closed == 1; }));
+}
+
+}  // namespace
+}  // namespace ingot::net::test

@@ -1,0 +1,106 @@
+"""P1: a connection's commands take effect, and are answered, in the order sent."""
+
+import random
+import time
+
+import pytest
+from harness import FULL, MB, Crew, ingot, load
+from model import Model
+from workload import Workload
+
+CONNECTIONS = 4
+PIPELINES = 200 if FULL else 15
+DEPTH = 2500  # units in one pipeline
+HOT_KEYS = 8
+COLD_KEYS = 12000
+COLD_VALUE_BYTES = 1200
+ANSWER_SECONDS = 60
+
+
+def send_and_compare(client, model, units):
+    wire, expected = [], []
+    for unit in units:
+        commands, replies = model.run(unit)
+        wire += commands
+        expected += replies
+    for index, (wanted, got) in enumerate(zip(expected, client.pipeline(wire), strict=True)):
+        if wanted != got:
+            before = [c for c in wire[:index] if set(c[1:]) & set(wire[index][1:])][-6:]
+            raise AssertionError(
+                f"command {index} of {len(wire)}: {wire[index]!r:.300}\n"
+                f"answered {got}\nexpected {wanted}\nbefore it: {before!r:.1500}"
+            )
+
+
+def check_state(client, model):
+    """What the server keeps in the end is what the model keeps."""
+    for db, data in model.databases.items():
+        units = [[(b"SELECT", b"%d" % db)]]
+        units += [[(b"GET", key)] for key in data] + [[(b"PEXPIRETIME", key)] for key in data]
+        send_and_compare(client, model, units)
+
+
+def drive(server, model, keys, seed, keys_at_once):
+    rng = random.Random(seed)
+    with server.client(timeout=ANSWER_SECONDS) as client:
+        for _ in range(PIPELINES):
+            chosen = rng.sample(keys, min(keys_at_once, len(keys)))
+            workload = Workload(rng, chosen, databases=2)
+            send_and_compare(client, model, [workload.unit() for _ in range(DEPTH)])
+        check_state(client, model)
+
+
+def run(server, rng, keys_of, models, keys_at_once):
+    start = time.monotonic()
+    with Crew() as crew:
+        for number, (keys, model) in enumerate(zip(keys_of, models)):
+            crew.add(drive, server, model, keys, f"{rng.random()} {number}", keys_at_once)
+        crew.wait(600)
+    assert server.alive(), server.log_tail()
+    units = CONNECTIONS * PIPELINES * DEPTH
+    print(f"{units} units in {time.monotonic() - start:.1f} s")
+
+
+def test_deep_mixed_pipelines(engine, rng):
+    """Few keys: nearly every command depends on one just before it in the same pipeline."""
+    keys_of = [[b"c%d:%d" % (c, i) for i in range(HOT_KEYS)] for c in range(CONNECTIONS)]
+    with ingot(engine) as server:
+        run(server, rng, keys_of, [Model() for _ in keys_of], HOT_KEYS)
+
+
+@pytest.mark.seconds(120)
+def test_deep_mixed_pipelines_over_cold_data(engine, rng):
+    """Data larger than the cache, and nothing of it in memory: reads and writes wait for the disk."""
+    keys_of = [[b"c%d:%d" % (c, i) for i in range(COLD_KEYS)] for c in range(CONNECTIONS)]
+    models = [Model() for _ in keys_of]
+    with ingot(engine, maxmemory="32mb", direct_reads="yes") as server:
+        assert CONNECTIONS * COLD_KEYS * COLD_VALUE_BYTES > 50 * MB
+        with server.client() as client:
+            for keys, model in zip(keys_of, models):
+                for key in keys:
+                    model.data[key] = (rng.randbytes(COLD_VALUE_BYTES), None)
+                load(client, ((key, model.value(key)) for key in keys))
+        server.restart()
+        run(server, rng, keys_of, models, keys_at_once=300)
+
+
+def test_one_connection_in_many_small_pieces(engine, rng):
+    """The order holds however the bytes arrive."""
+    keys = [b"k%d" % i for i in range(4)]
+    model, workload = Model(), Workload(rng, keys)
+    with ingot(engine) as server, server.client() as client:
+        wire, expected = [], []
+        for _ in range(400):
+            commands, replies = model.run(workload.unit())
+            wire += commands
+            expected += replies
+        data = b"".join(b"*%d\r\n" % len(c) + b"".join(b"$%d\r\n%b\r\n" % (len(a), a) for a in c)
+                        for c in wire)  # fmt: skip
+        at = 0
+        while at < len(data):
+            step = rng.choice([1, 7, 100, 5000])
+            client.send_raw(data[at : at + step])
+            at += step
+        client.flush()
+        for wanted in expected:
+            assert client.read() == wanted

@@ -1,0 +1,51 @@
+"""The limits that the user sets for the disk: max-disk and min-free-disk refuse what grows."""
+
+import shutil
+
+import pytest
+from harness import MB, OK, eventually, ingot
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="settings that only Ingot has")
+
+NOTICED_WITHIN_SECONDS = 10
+FREED_WITHIN_SECONDS = 60
+
+
+def refusal(client):
+    reply = client.call("SET", "probe", "x")
+    return None if reply == OK else reply
+
+
+def test_max_disk(engine, rng):
+    with ingot(engine, max_disk="60mb") as server, server.client(timeout=30) as client:
+        written = 0
+        for number in range(300):
+            reply = client.call("SET", f"filler:{number}", rng.randbytes(MB))
+            if reply != OK:
+                break
+            written += 1
+        assert 20 < written < 200, f"{written} MB were taken"
+        print(reply)
+        assert reply.is_error() and b"max-disk" in reply.value, reply
+        assert client.call("GET", "filler:0").kind == "bulk"
+        assert client.call("STRLEN", "filler:1").value == MB
+        # What makes room is never refused, and helps by itself.
+        for number in range(written):
+            assert client.call("DEL", f"filler:{number}").value == 1
+        took = eventually(lambda: not refusal(client), FREED_WITHIN_SECONDS, "space comes back")
+        print(f"{written} MB were taken, writes worked again {took:.1f} s after the DELs")
+        assert client.call("DBSIZE").value == 1
+
+
+def test_min_free_disk_and_config_set(engine):
+    with ingot(engine) as server, server.client() as client:
+        assert client.call("SET", "k", "v") == OK
+        more_than_there_is = shutil.disk_usage(server.directory).free * 2
+        assert client.call("CONFIG", "SET", "min-free-disk", more_than_there_is) == OK
+        eventually(lambda: refusal(client), NOTICED_WITHIN_SECONDS, "writes are refused")
+        assert refusal(client).is_error() and b"min-free-disk" in refusal(client).value
+        assert client.call("GET", "k").value == b"v"
+        assert client.call("DEL", "k").value == 1
+        assert client.call("CONFIG", "SET", "min-free-disk", 0) == OK
+        eventually(lambda: not refusal(client), NOTICED_WITHIN_SECONDS, "writes are taken again")

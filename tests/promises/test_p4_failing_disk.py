@@ -1,0 +1,163 @@
+"""P4 and P8 with a disk that fails: a failed fsync makes the server read-only until restarted, a
+full disk until there is space; what was answered is never lost, what was not is never seen.
+
+INGOT_FAULT_FILE names the file that tells the server's own file system to fail, see
+storage/rocksdb/fault_file_system.h.
+"""
+
+import threading
+import time
+
+import pytest
+from harness import Crew, eventually, ingot
+from support.resp import Reply
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis has no failing file system")
+
+WRITERS = 4
+REFUSED_WITHIN_SECONDS = 8
+HEALED_WITHIN_SECONDS = 15
+
+
+class Disk:
+    """The switch of the failing disk."""
+
+    def __init__(self, path):
+        self.path = path
+        self.heal()
+
+    def fail(self, how):
+        self.path.write_text(how)
+
+    def heal(self):
+        self.path.write_text("")
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch):
+    path = tmp_path / "faults"
+    monkeypatch.setenv("INGOT_FAULT_FILE", str(path))
+    return Disk(path)
+
+
+class Counter:
+    """A key with one writer that counts up, until it is refused."""
+
+    def __init__(self, number):
+        self.key = b"counter:%d" % number
+        self.acknowledged = 0
+        self.seen = 0  # the most that any reader saw
+        self.refusal = None
+
+    def write(self, server, stop):
+        with server.client(timeout=30) as client:
+            while not stop.is_set() and self.refusal is None:
+                reply = client.call("SET", self.key, self.acknowledged + 1)
+                if reply == Reply("simple", b"OK"):
+                    self.acknowledged += 1
+                else:
+                    self.refusal = reply
+
+
+def read_all(server, counters, stop):
+    with server.client() as client:
+        while not stop.is_set():
+            for counter, reply in zip(counters, client.call("MGET", *(c.key for c in counters)).value):
+                assert not reply.is_error(), reply
+                counter.seen = max(counter.seen, int(reply.value or 0))
+
+
+def write_until_refused(server, disk, fault):
+    """Breaks the disk under load; the counters, when all their writers were refused."""
+    counters = [Counter(i) for i in range(WRITERS)]
+    stop_writing = threading.Event()
+    with Crew() as readers:
+        for _ in range(3):
+            readers.add(read_all, server, counters, readers.stop)
+        with Crew() as writers:
+            for counter in counters:
+                writers.add(counter.write, server, stop_writing)
+            writers.run_for(0.5)
+            disk.fail(fault)
+            eventually(lambda: all(c.refusal for c in counters), REFUSED_WITHIN_SECONDS, "a refusal")
+        readers.run_for(0.3)
+    for counter in counters:
+        assert counter.acknowledged > 0
+        assert counter.refusal.is_error() and counter.refusal.value.startswith(b"MISCONF"), counter.refusal
+    return counters
+
+
+def refused(server):
+    """Whether writes are refused, on a new connection; reads must go on."""
+    with server.client(timeout=30) as client:
+        reply = client.call("SET", "probe", "x")
+        assert reply == Reply("simple", b"OK") or reply.value.startswith(b"MISCONF"), reply
+        assert not client.call("GET", "counter:0").is_null()
+        assert client.call("PING").value == b"PONG"
+    return reply.is_error()
+
+
+def values(server, counters):
+    with server.client() as client:
+        return [int(reply.value) for reply in client.call("MGET", *(c.key for c in counters)).value]
+
+
+@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+def test_a_failed_fsync_makes_the_server_read_only(disk, appendfsync):
+    with ingot("rocksdb", appendfsync=appendfsync) as server:
+        counters = write_until_refused(server, disk, "fail-sync")
+        answered = [counter.acknowledged for counter in counters]
+        assert values(server, counters) == answered
+        for counter in counters:
+            assert counter.seen <= counter.acknowledged, "somebody read what was not written"
+        with server.client() as client:
+            for command in (("DEL", "counter:0"), ("INCR", "x"), ("FLUSHALL",), ("EXPIRE", "counter:0", 9)):
+                assert client.call(*command).value.startswith(b"MISCONF"), command
+            aborted = client.pipeline([("MULTI",), ("SET", "a", 1), ("EXEC",)])
+            assert any(reply.is_error() for reply in aborted), aborted
+        # A disk that is well again proves nothing about what it has lost: still read-only.
+        disk.heal()
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            assert refused(server)
+            time.sleep(0.1)
+        assert values(server, counters) == answered
+        assert b"fsync" in server.log_path.read_bytes(), "the log says nothing of it"
+
+        server.restart()
+        for counter, value in zip(counters, values(server, counters)):
+            # The refused write is undecided; nothing was sent after it.
+            assert counter.acknowledged <= value <= counter.acknowledged + 1
+        assert not refused(server)
+
+
+@pytest.mark.parametrize("ending", ["kill", "term"])
+@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+def test_a_full_disk_heals_by_itself(disk, appendfsync, ending):
+    with ingot("rocksdb", appendfsync=appendfsync) as server:
+        for _ in range(2):
+            counters = write_until_refused(server, disk, "no-space")
+            for counter in counters:
+                assert b"No space left on device" in counter.refusal.value
+                assert counter.seen <= counter.acknowledged, "somebody read what was not written"
+            assert values(server, counters) == [counter.acknowledged for counter in counters]
+            assert refused(server)
+            disk.heal()
+            took = eventually(lambda: not refused(server), HEALED_WITHIN_SECONDS, "writes work again")
+            print(f"writes worked again after {took:.1f} s")
+            assert values(server, counters) == [counter.acknowledged for counter in counters]
+        server.restart(kill=ending == "kill")
+        assert values(server, counters) == [counter.acknowledged for counter in counters]
+        assert not refused(server)
+
+
+def test_a_full_disk_and_a_crash(disk):
+    """Torn records of refused writes stand at the end of the log: a restart takes them for nothing."""
+    with ingot("rocksdb", appendfsync="always") as server:
+        counters = write_until_refused(server, disk, "no-space")
+        server.kill()
+        disk.heal()
+        server.start()
+        assert values(server, counters) == [counter.acknowledged for counter in counters]
+        assert not refused(server)

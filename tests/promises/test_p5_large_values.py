@@ -1,0 +1,141 @@
+"""P5: no value is too large for the memory: 512 MB through slow sockets, and every command on it."""
+
+import time
+
+import pytest
+from harness import MB, OK, disk_bytes, eventually, ingot
+from large_values import BLOCK_BYTES, block, receive_exactly, receive_line, receive_value
+from large_values import send_command, slow_socket, store
+from memory_bound import MAXMEMORY, check_memory
+from support.resp import Reply
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
+
+LARGEST = 512 * MB
+PAUSE_S = 0.002  # after each MB
+LARGE = 96 * MB  # as large as all the memory
+
+
+@pytest.mark.seconds(150)
+def test_set_and_get_of_512_mb_through_slow_sockets(engine):
+    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client(timeout=30) as good:
+        with slow_socket(server) as sock:
+            start = time.monotonic()
+            send_command(sock, "SET", "largest", large_bytes=LARGEST, pause_s=PAUSE_S)
+            assert receive_line(sock) == b"+OK"
+            print(f"SET of 512 MB took {time.monotonic() - start:.1f} s")
+            check_memory(server, "SET of 512 MB")
+            assert good.call("STRLEN", "largest").value == LARGEST
+            send_command(sock, "GET", "largest")
+            receive_value(sock, LARGEST, PAUSE_S)
+            check_memory(server, "GET of 512 MB")
+        assert good.call("GETRANGE", "largest", 7 * MB, 7 * MB + 7).value == block(7)[:8]
+        too_long = good.call("APPEND", "largest", "x")
+        assert too_long.value == b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+        assert good.call("DEL", "largest").value == 1
+
+
+def test_a_512_mb_value_is_whole_or_not_there_after_a_crash(engine):
+    """A client that leaves in the middle, and a server that dies there, leave nothing behind."""
+    with ingot(engine, maxmemory=MAXMEMORY) as server:
+        with server.client() as client:
+            assert client.call("SET", "largest", "before") == OK
+        for ending in ("client", "server"):
+            with slow_socket(server) as sock:
+                sock.sendall(b"*3\r\n$3\r\nSET\r\n$7\r\nlargest\r\n$%d\r\n" % LARGEST)
+                for number in range(60):
+                    sock.sendall(block(number))
+                if ending == "server":
+                    server.kill()
+                    server.start()
+            with server.client() as client:
+                assert client.call("GET", "largest").value == b"before"
+                assert client.call("DBSIZE").value == 1
+        eventually(lambda: disk_bytes(server) < 30 * MB, 60, "the space of the staged parts comes back")
+
+
+def test_append_and_setrange_to_512_mb(engine):
+    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client(timeout=30) as client:
+        assert client.call("SETRANGE", "sparse", LARGEST - 1, "x").value == LARGEST
+        assert client.call("SETRANGE", "sparse", LARGEST, "x").is_error()
+        assert client.call("SETRANGE", "sparse", 5 * MB, "in the middle").value == LARGEST
+        with slow_socket(server) as sock:
+            send_command(sock, "APPEND", "grown", large_bytes=LARGEST - 16 * MB)
+            assert receive_line(sock) == b":%d" % (LARGEST - 16 * MB)
+            send_command(sock, "APPEND", "grown", large_bytes=16 * MB)
+            assert receive_line(sock) == b":%d" % LARGEST
+            check_memory(server, "APPEND to 512 MB")
+            send_command(sock, "GET", "sparse")
+            assert receive_line(sock) == b"$%d" % LARGEST
+            nothing = bytes(BLOCK_BYTES)
+            for number in range(LARGEST // BLOCK_BYTES - 1):
+                piece = receive_exactly(sock, BLOCK_BYTES)
+                assert piece == (b"in the middle" + nothing[13:] if number == 5 else nothing)
+            assert receive_exactly(sock, BLOCK_BYTES + 2) == nothing[:-1] + b"x\r\n"
+            check_memory(server, "SETRANGE to 512 MB and GET of it")
+        assert client.call("APPEND", "grown", "x").is_error()
+
+
+# The command, and what its reply holds of the large value.
+REPLIES_WITH_IT = [
+    ("GET", "large"), ("GETRANGE", "large", 0, -1), ("GETEX", "large", "PERSIST"),
+    ("SUBSTR", "large", 0, -1), ("GETSET", "large", "small"), ("SET", "large", "small", "GET"),
+    ("GETDEL", "large"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", REPLIES_WITH_IT, ids=lambda command: command[0])
+def test_replies_with_a_value_as_large_as_the_memory(engine, command):
+    with ingot(engine, maxmemory=MAXMEMORY) as server:
+        store(server, "large", LARGE)
+        with slow_socket(server, buffer_bytes=MB) as sock:
+            send_command(sock, *command)
+            receive_value(sock, LARGE)
+        check_memory(server, " ".join(map(str, command)))
+
+
+def test_one_reply_with_many_large_values(engine):
+    """MGET, and EXEC of GETs: 300 MB in one reply."""
+    with ingot(engine, maxmemory=MAXMEMORY) as server:
+        for number in range(10):
+            store(server, f"large:{number}", 10 * MB)
+        keys = [f"large:{number % 10}" for number in range(30)]
+        with slow_socket(server, buffer_bytes=MB) as sock:
+            send_command(sock, "MGET", *keys)
+            assert receive_line(sock) == b"*30"
+            for _ in keys:
+                receive_value(sock, 10 * MB)
+            check_memory(server, "MGET of 300 MB")
+            send_command(sock, "MULTI")
+            for key in keys:
+                send_command(sock, "GET", key)
+            send_command(sock, "EXEC")
+            assert [receive_line(sock) for _ in range(32)] == [b"+OK"] + [b"+QUEUED"] * 30 + [b"*30"]
+            for _ in keys:
+                receive_value(sock, 10 * MB)
+            check_memory(server, "EXEC of 300 MB")
+
+
+def test_commands_that_work_on_a_value_as_large_as_the_memory(engine):
+    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client(timeout=60) as client:
+        store(server, "large", LARGE)
+        for command, wanted in [
+            (("STRLEN", "large"), Reply("integer", LARGE)),
+            (("COPY", "large", "copy"), Reply("integer", 1)),
+            (("SETRANGE", "large", LARGE // 2, "changed"), Reply("integer", LARGE)),
+            (("APPEND", "large", "end"), Reply("integer", LARGE + 3)),
+            (("GETRANGE", "large", LARGE // 2, LARGE // 2 + 6), Reply("bulk", b"changed")),
+            (("GETRANGE", "copy", LARGE // 2, LARGE // 2 + 7), Reply("bulk", block(LARGE // 2 // MB)[:8])),
+            (("RENAME", "copy", "other"), OK),
+            (("INCR", "large"), Reply("error", b"ERR value is not an integer or out of range")),
+            (("EXPIRE", "large", 1000), Reply("integer", 1)),
+            (("OBJECT", "ENCODING", "large"), Reply("bulk", b"raw")),
+            (("COPY", "large", "other", "REPLACE"), Reply("integer", 1)),
+            (("MOVE", "large", 1), Reply("integer", 1)),
+        ]:
+            assert client.call(*command) == wanted, command
+            check_memory(server, " ".join(map(str, command)))
+        digest = client.call("DEBUG", "DIGEST")
+        assert not digest.is_error()
+        check_memory(server, "DEBUG DIGEST")

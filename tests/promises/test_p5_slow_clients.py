@@ -1,0 +1,140 @@
+"""P5: clients that do not read their replies, or do not finish their commands, take no memory
+beyond the limit, and other clients do not notice them."""
+
+import socket
+import time
+
+import pytest
+from harness import MB, OK, eventually, ingot, load, memory, timed_ms
+from large_values import block, receive_exactly, receive_line, send_command, slow_socket, store
+from memory_bound import MAXMEMORY, check_memory
+from support.resp import encode
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
+
+OTHERS_ANSWERED_WITHIN_MS = 1000
+
+
+def settle(server, seconds=20):
+    """Waits until the server's memory stays the same for a while."""
+    sizes = []
+
+    def quiet():
+        sizes.append(memory(server)[0])
+        return len(sizes) > 10 and max(sizes[-10:]) - min(sizes[-10:]) < MB
+
+    eventually(quiet, seconds, "memory settles", pause=0.1)
+
+
+def check_others_are_served(client):
+    for command in (("SET", "other", "x"), ("GET", "other"), ("PING",)):
+        reply, took_ms = timed_ms(client, *command)
+        assert not reply.is_error()
+        assert took_ms < OTHERS_ANSWERED_WITHIN_MS
+
+
+@pytest.mark.seconds(120)
+def test_clients_that_never_read_large_values(engine):
+    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client() as good:
+        for number in range(20):
+            store(server, f"large:{number}", 4 * MB)
+        greedy = [slow_socket(server) for _ in range(30)]
+        for sock in greedy:  # each asks for 160 MB
+            sock.sendall(b"".join(encode(("GET", f"large:{n % 20}")) for n in range(40)))
+        settle(server)
+        check_others_are_served(good)
+        check_memory(server, "clients that never read large values")
+        # They were slowed down, not cut: whoever reads gets everything.
+        for _ in range(40):
+            assert receive_line(greedy[0]) == b"$%d" % (4 * MB)
+            for number in range(4):
+                assert receive_exactly(greedy[0], MB) == block(number)
+            receive_exactly(greedy[0], 2)
+        for sock in greedy:
+            sock.close()
+        check_others_are_served(good)
+        check_memory(server, "after they left")
+
+
+@pytest.mark.seconds(120)
+def test_a_pipeline_of_gets_that_is_never_read(engine, rng):
+    """The server stops reading it; then everything comes, in order."""
+    keys = 1000
+    values = [rng.randbytes(10_000) for _ in range(keys)]
+    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client() as good:
+        load(good, ((f"key:{n}", value) for n, value in enumerate(values)), batch=50)
+        sock = slow_socket(server)
+        sock.setblocking(False)
+        commands = 2_000_000  # 20 GB of replies
+        batch = b"".join(encode(("GET", f"key:{n}")) for n in range(keys))
+        sent = send_until_stuck(sock, batch, commands // keys)
+        settle(server)
+        assert sent < commands // keys * len(batch) // 2, "nobody slowed the client down"
+        print(f"{sent >> 10} KB of commands were taken")
+        check_others_are_served(good)
+        check_memory(server, "a pipeline that is never read")
+        sock.settimeout(60)
+        complete = sent // len(batch) * keys
+        for number in range(complete):
+            value = values[number % keys]
+            assert receive_line(sock) == b"$10000"
+            assert receive_exactly(sock, len(value) + 2) == value + b"\r\n", f"reply {number}"
+        sock.close()
+
+
+def send_until_stuck(sock, batch, repeats):
+    """Bytes that the peer took before it stopped for a second and a half."""
+    sent, stuck_since = 0, time.monotonic()
+    total = len(batch) * repeats
+    while sent < total and time.monotonic() - stuck_since < 1.5:
+        try:
+            sent += sock.send(memoryview(batch)[sent % len(batch) :])
+            stuck_since = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.01)
+    return sent
+
+
+@pytest.mark.parametrize("command", ["SET", "APPEND", "ECHO", "MSET"])
+def test_many_unfinished_large_arguments(engine, command):
+    """Each of many clients sends a part of a large argument and then nothing for a while."""
+    announced, part = 24 * MB, 12 * MB
+    clients = 40
+    before_it = {"ECHO": (), "MSET": ("a", "1", "b")}.get(command, ("key",))
+    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client() as good:
+        socks = []
+        for _ in range(clients):
+            sock = slow_socket(server, timeout=3)
+            socks.append(sock)
+            head = b"*%d\r\n" % (len(before_it) + 2)
+            for argument in (command, *before_it):
+                head += b"$%d\r\n%b\r\n" % (len(argument), argument.encode())
+            try:
+                sock.sendall(head + b"$%d\r\n" % announced)
+                for number in range(part // MB):
+                    sock.sendall(block(number))
+            except (socket.timeout, ConnectionError):
+                pass  # slowed down or cut: both keep the memory
+            check_others_are_served(good)
+        settle(server)
+        check_memory(server, f"unfinished arguments of {command}")
+        for sock in socks:
+            sock.close()
+        check_others_are_served(good)
+        assert good.call("DBSIZE").value == 1
+
+
+def test_a_slow_pipeline_of_large_writes(engine):
+    """Writes that come faster than the disk takes them wait in the socket, not in memory."""
+    with ingot(engine, maxmemory=MAXMEMORY, appendfsync="always") as server, server.client() as good:
+        socks = [slow_socket(server) for _ in range(8)]
+        for round_number in range(10):
+            for number, sock in enumerate(socks):
+                send_command(sock, "SET", f"key:{number}:{round_number}", large_bytes=2 * MB)
+        for sock in socks:
+            for _ in range(10):
+                assert receive_line(sock) == b"+OK"
+        check_memory(server, "a pipeline of large writes")
+        assert good.call("DBSIZE").value == 80
+        assert good.call("SET", "other", "x") == OK

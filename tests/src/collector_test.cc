@@ -1,0 +1,354 @@
+// The collector over every engine: what is dead goes, what is alive or still seen stays, and a stop
+// at any point forgets nothing.
+#include "src/exec/collector.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "storage/codec.h"
+#include "tests/src/failing_engine.h"
+#include "tests/storage/temporary_directory.h"
+
+namespace ingot::exec {
+namespace {
+
+using storage::CollectionId;
+using storage::GarbageKind;
+using storage::KeyspaceId;
+using storage::Space;
+
+constexpr std::string_view kMarker{"\0", 1};
+constexpr size_t kMany = Collector::kRoundIds;  // so many are collected without waiting for more
+
+std::vector<std::string> engines() {
+#ifdef __SANITIZE_THREAD__
+  return {"memory"};  // the others are not built for the thread sanitizer
+#else
+  return {"rocksdb", "leveldb", "memory"};
+#endif
+}
+
+void eventually(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!done() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  REQUIRE(done());
+}
+
+std::string noise(size_t bytes) {
+  std::string text(bytes, '\0');
+  uint64_t state = 88172645463325252u;
+  for (char& c : text) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    c = static_cast<char>(state);
+  }
+  return text;
+}
+
+// A store on an engine of its own, and a collector that the test starts.
+class Data {
+ public:
+  explicit Data(std::string name) : name_(std::move(name)) { open(); }
+
+  void open() {
+    auto [engine, opened] = storage::open_engine(
+        name_, {.path = directory_.file("db"), .cache_bytes = 16 << 20, .compression = "none"});
+    REQUIRE(opened.ok());
+    auto failing = std::make_unique<storage::FailingEngine>(std::move(engine));
+    engine_ = failing.get();
+    storage::Status status;
+    store_ = Store::open(std::move(failing), 16, [] { return int64_t{1}; }, &status);
+    REQUIRE(status.ok());
+    collector_ = std::make_unique<Collector>(*store_);
+  }
+  // A new process: the memory engine, which would forget everything, stays open.
+  void restart() {
+    collector_.reset();
+    if (name_ == "memory") {
+      collector_ = std::make_unique<Collector>(*store_);
+      return;
+    }
+    store_.reset();
+    open();
+  }
+
+  storage::FailingEngine& engine() { return *engine_; }
+  Store& store() { return *store_; }
+  Collector& collector() { return *collector_; }
+
+  void change(const std::function<void(storage::Batch&)>& fill) {
+    auto batch = engine_->new_batch();
+    fill(*batch);
+    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
+  }
+  // Two elements and an order entry for each id of [first, first + count).
+  void create(CollectionId first, size_t count) {
+    change([&](storage::Batch& batch) {
+      for (CollectionId id = first; id < first + count; ++id) {
+        batch.put(Space::kData, storage::chunk_key(id, 0), "zero");
+        batch.put(Space::kData, storage::chunk_key(id, 7), "seven");
+        batch.put(Space::kOrder, storage::chunk_key(id, 1), "one");
+      }
+    });
+  }
+  void note(const std::vector<CollectionId>& ids) {
+    change([&](storage::Batch& batch) {
+      for (CollectionId id : ids) {
+        batch.put(Space::kGarbage, storage::garbage_key(GarbageKind::kCollection, id), kMarker);
+      }
+    });
+  }
+  void drop(const std::vector<CollectionId>& ids) {
+    note(ids);
+    collector_->dropped(ids, {});
+  }
+  void put_key(KeyspaceId keyspace, const std::string& key, CollectionId id) {
+    storage::Metadata metadata;
+    metadata.payload = "small";
+    if (id != 0) metadata.collection = {.id = id, .count = 2};
+    if (id != 0) metadata.payload = {};
+    std::string record;
+    storage::encode_metadata(metadata, &record);
+    change([&](storage::Batch& batch) {
+      batch.put(Space::kMeta, storage::meta_key(keyspace, key), record);
+    });
+  }
+  void drop_keyspace(KeyspaceId id) {
+    change([&](storage::Batch& batch) {
+      batch.put(Space::kGarbage, storage::garbage_key(GarbageKind::kKeyspace, id), kMarker);
+    });
+    collector_->dropped({}, {&id, 1});
+  }
+
+  size_t count(Space space, const std::string& begin = {}, const std::string& end = {},
+               const storage::Snapshot* snapshot = nullptr) {
+    auto cursor =
+        engine_->new_cursor(space, {.snapshot = snapshot, .lower = begin, .upper = end});
+    size_t found = 0;
+    for (cursor->seek(begin); cursor->valid(); cursor->next()) ++found;
+    REQUIRE(cursor->status().ok());
+    return found;
+  }
+  size_t records_of(CollectionId id, const storage::Snapshot* snapshot = nullptr) {
+    const std::string begin = storage::collection_begin(id);
+    const std::string end = storage::collection_end(id);
+    return count(Space::kData, begin, end, snapshot) + count(Space::kOrder, begin, end, snapshot);
+  }
+  size_t records_of_keyspace(KeyspaceId id) {
+    return count(Space::kMeta, storage::meta_key(id, {}), storage::meta_key_end(id));
+  }
+  void wait_until_clean() {
+    eventually([this] { return count(Space::kGarbage) == 0 && collector_->pending() == 0; });
+  }
+
+ private:
+  const std::string name_;
+  storage::TemporaryDirectory directory_;
+  storage::FailingEngine* engine_ = nullptr;  // the store's
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Collector> collector_;
+};
+
+std::vector<CollectionId> every_second(CollectionId first, size_t count) {
+  std::vector<CollectionId> ids;
+  for (size_t i = 0; i < count; ++i) ids.push_back(first + 2 * i);
+  return ids;
+}
+
+TEST_CASE("dropped collections go, their neighbours stay") {
+  Data data(GENERATE(from_range(engines())));
+  data.create(1, 2 * kMany);
+  data.collector().start();
+  data.drop(every_second(2, kMany));
+  data.wait_until_clean();
+  CHECK(data.collector().reclaimed() == kMany);
+  for (CollectionId id = 1; id <= 2 * kMany; ++id) {
+    REQUIRE(data.records_of(id) == (id % 2 == 0 ? 0 : 3));
+  }
+}
+
+TEST_CASE("the space of a large collection comes back") {
+  Data data(GENERATE(std::string("rocksdb"), std::string("leveldb")));
+  const std::string chunk = noise(16 << 10);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    data.change([&](storage::Batch& batch) {
+      batch.put(Space::kData, storage::chunk_key(5, i), chunk);
+    });
+  }
+  REQUIRE(data.engine().flush().ok());
+  REQUIRE(data.engine().stats().disk_bytes > 15'000'000);
+  data.collector().start();
+  data.drop({5});
+  data.wait_until_clean();
+  CHECK(data.records_of(5) == 0);
+  eventually([&] { return data.engine().stats().disk_bytes < 2'000'000; });
+}
+
+TEST_CASE("what an older view sees stays until the view is gone") {
+  Data data(GENERATE(from_range(engines())));
+  const bool only_pinned = GENERATE(false, true);
+  data.create(1, kMany);
+  auto view = only_pinned ? nullptr : data.store().view();
+  auto pin = only_pinned ? data.store().pin() : nullptr;
+  data.collector().start();
+  uint64_t epoch = data.store().advance_epoch();
+  std::vector<CollectionId> ids;
+  for (CollectionId id = 1; id <= kMany; ++id) ids.push_back(id);
+  data.drop(ids);
+  // Until the collector has taken them up, then a few of its looks at who is still reading.
+  eventually([&] { return data.store().advance_epoch() != ++epoch; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const storage::Snapshot* snapshot = view ? view->snapshot() : nullptr;
+  for (CollectionId id : ids) REQUIRE(data.records_of(id, snapshot) == 3);
+  CHECK(data.collector().pending() == kMany);
+
+  auto younger = data.store().view();  // does not hold up what was dropped before it
+  view.reset();
+  pin.reset();
+  data.wait_until_clean();
+  CHECK(data.count(Space::kData) + data.count(Space::kOrder) == 0);
+}
+
+TEST_CASE("a dead keyspace goes with everything it owns") {
+  Data data(GENERATE(from_range(engines())));
+  constexpr size_t kKeys = 20'000;  // more than one walk of the collector
+  constexpr size_t kOwned = 50;
+  data.create(1, 2 * kOwned);
+  data.change([&](storage::Batch& batch) {
+    storage::Metadata metadata;
+    metadata.payload = "small";
+    std::string record;
+    storage::encode_metadata(metadata, &record);
+    for (size_t i = 0; i < kKeys; ++i) {
+      batch.put(Space::kMeta, storage::meta_key(3, "key" + std::to_string(i)), record);
+    }
+    storage::encode_counts({.keys = kKeys, .expires = 0}, &record);
+    batch.put(Space::kSystem, storage::counts_key(3), record);
+    batch.put(Space::kSystem, storage::counts_key(4), record);
+  });
+  for (CollectionId id = 1; id <= kOwned; ++id) {
+    data.put_key(3, "key" + std::to_string(id * 391), id);
+    data.put_key(4, "key" + std::to_string(id), kOwned + id);
+  }
+  const size_t system_records = data.count(Space::kSystem);
+  data.collector().start();
+  data.drop_keyspace(3);
+  data.wait_until_clean();
+  CHECK(data.records_of_keyspace(3) == 0);
+  CHECK(data.records_of_keyspace(4) == kOwned);
+  for (CollectionId id = 1; id <= 2 * kOwned; ++id) {
+    REQUIRE(data.records_of(id) == (id <= kOwned ? 0 : 3));
+  }
+  CHECK(data.count(Space::kSystem, storage::counts_key(3), storage::counts_key(4)) == 0);
+  CHECK(data.count(Space::kSystem) <= system_records);
+}
+
+// What there is to collect: collections with a record, and a keyspace that owns others.
+void leave_garbage(Data& data) {
+  data.create(1, 40);
+  for (CollectionId id = 1; id <= 40; ++id) {
+    if (id <= 10) data.put_key(3, "dies" + std::to_string(id), id);
+    if (id > 10 && id <= 20) data.put_key(4, "lives" + std::to_string(id), id);
+  }
+  data.put_key(3, "inline", 0);
+  data.note(every_second(21, 10));
+  data.drop_keyspace(3);
+}
+
+void check_collected(Data& data) {
+  data.wait_until_clean();
+  CHECK(data.records_of_keyspace(3) == 0);
+  CHECK(data.records_of_keyspace(4) == 10);
+  for (CollectionId id = 1; id <= 40; ++id) {
+    const bool dead = id <= 10 || (id > 20 && id % 2 == 1);
+    REQUIRE(data.records_of(id) == (dead ? 0 : 3));
+  }
+}
+
+TEST_CASE("a new start takes up what the last run left") {
+  Data data(GENERATE(from_range(engines())));
+  leave_garbage(data);
+  data.restart();
+  data.collector().start();
+  check_collected(data);
+}
+
+TEST_CASE("a stop at any change forgets nothing and takes nothing alive") {
+  bool failed = true;
+  int64_t changes = 0;
+  for (; failed; ++changes) {
+    Data data("memory");
+    leave_garbage(data);
+    data.engine().fail_after(changes);
+    data.collector().start();
+    eventually([&] { return data.engine().failed() || data.count(Space::kGarbage) == 0; });
+    failed = data.engine().failed();
+    for (CollectionId id = 11; id <= 20; ++id) REQUIRE(data.records_of(id) == 3);
+    data.collector().stop();
+    data.engine().fail_after(-1);
+    data.restart();
+    data.collector().start();
+    check_collected(data);
+  }
+  CHECK(changes > 8);  // the loop met every step
+}
+
+TEST_CASE("a collection that is being built is left alone") {
+  Data data(GENERATE(from_range(engines())));
+  const CollectionId linked = data.collector().stage();
+  const CollectionId given_up = data.collector().stage();
+  data.create(linked, 1);
+  data.create(given_up, 1);
+  data.note({linked, given_up});
+  data.create(1000, 1);
+  data.note({1000});
+  data.store().ids().next();
+  for (int i = 0; i < 1000; ++i) data.store().ids().next();  // past 1000
+  data.collector().start();
+  eventually([&] { return data.count(Space::kGarbage) == 2; });
+  CHECK(data.records_of(1000) == 0);
+  CHECK(data.records_of(linked) + data.records_of(given_up) == 6);
+
+  data.change([&](storage::Batch& batch) {
+    batch.remove(Space::kGarbage, storage::garbage_key(GarbageKind::kCollection, linked));
+  });
+  data.collector().release(linked);
+  data.collector().release(given_up);
+  data.drop_keyspace(9);  // makes it look at everything
+  data.wait_until_clean();
+  CHECK(data.records_of(linked) == 3);
+  CHECK(data.records_of(given_up) == 0);
+}
+
+TEST_CASE("more drops than it remembers") {
+  Data data(GENERATE(from_range(engines())));
+  constexpr size_t kFlood = Collector::kRememberedMax + 10;
+  auto view = data.store().view();
+  CollectionId last = 0;
+  while (last < kFlood + kMany) last = data.store().ids().next();
+  data.create(1, kMany);
+  data.create(kFlood + kMany, 1);
+  data.collector().start();
+  std::vector<CollectionId> ids;
+  for (CollectionId id = 1; id < kMany; ++id) ids.push_back(id);
+  data.drop(ids);  // it waits for the view with these
+  eventually([&] { return data.collector().pending() == ids.size(); });
+  ids.clear();
+  for (CollectionId id = kMany; id < kMany + kFlood; ++id) ids.push_back(id);
+  data.drop(ids);
+  CHECK(data.collector().pending() < kMany);
+  view.reset();
+  data.wait_until_clean();
+  CHECK(data.count(Space::kData) == 2);
+  CHECK(data.records_of(kFlood + kMany) == 3);
+}
+
+}  // namespace
+}  // namespace ingot::exec

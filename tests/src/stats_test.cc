@@ -1,0 +1,105 @@
+// Counters, rates and the list of clients behind INFO and CLIENT LIST.
+#include "src/server/stats.h"
+
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "src/server/client_registry.h"
+#include "src/server/info.h"
+
+using ingot::command::Client;
+using ingot::command::CommandRow;
+using ingot::server::add;
+using ingot::server::ClientRegistry;
+using ingot::server::Meter;
+using ingot::server::MeterTotals;
+using ingot::server::Sampler;
+using ingot::server::Stats;
+
+TEST_CASE("a rate is what came within the samples kept") {
+  Sampler sampler;
+  CHECK(sampler.per_second(Meter::kCommands) == 0);
+  sampler.sample(1000, MeterTotals{100, 0, 0, 0, 0});
+  CHECK(sampler.per_second(Meter::kCommands) == 0);
+  sampler.sample(1500, MeterTotals{200, 50, 0, 0, 0});
+  CHECK(sampler.per_second(Meter::kCommands) == Approx(200));
+  CHECK(sampler.per_second(Meter::kBytesIn) == Approx(100));
+  CHECK(sampler.per_second(Meter::kBytesOut) == 0);
+  // Sixteen more at ten a second: the first two are forgotten.
+  for (int64_t i = 1; i <= 16; ++i) {
+    sampler.sample(1500 + i * 100, MeterTotals{200 + static_cast<uint64_t>(i), 50, 0, 0, 0});
+  }
+  CHECK(sampler.per_second(Meter::kCommands) == Approx(10));
+  CHECK(sampler.per_second(Meter::kBytesIn) == 0);
+}
+
+TEST_CASE("a rate is zero while a counter that was reset is below its old total") {
+  Sampler sampler;
+  sampler.sample(0, MeterTotals{1000, 0, 0, 0, 0});
+  sampler.sample(100, MeterTotals{5, 0, 0, 0, 0});
+  CHECK(sampler.per_second(Meter::kCommands) == 0);
+}
+
+TEST_CASE("counters of commands belong to their rows, whoever comes first") {
+  std::vector<CommandRow> rows(400);
+  Stats stats(0);
+  CHECK(stats.find(rows[0]) == nullptr);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (const CommandRow& row : rows) add(stats.of(row).calls);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  add(stats.of(rows[7]).failed);
+  for (const CommandRow& row : rows) CHECK(stats.find(row)->calls == 4);
+  CHECK(stats.find(rows[7])->failed == 1);
+  CHECK(stats.find(rows[8])->failed == 0);
+  stats.reset(0, 0);
+  CHECK(stats.find(rows[7])->calls + stats.find(rows[7])->failed == 0);
+}
+
+TEST_CASE("errors are counted in all and by their first word") {
+  Stats stats(0);
+  stats.count_error("ERR no such key");
+  stats.count_error("ERR syntax error");
+  stats.count_error("NOAUTH");
+  CHECK(stats.errors() == std::map<std::string, uint64_t>{{"ERR", 2}, {"NOAUTH", 1}});
+  CHECK(stats.error_replies == 3);
+  stats.reset(10, 20);
+  CHECK(stats.errors().empty());
+  CHECK(stats.error_replies == 0);
+  CHECK(stats.bytes_in_before == 10);
+  CHECK(stats.bytes_out_before == 20);
+}
+
+TEST_CASE("the registry lists clients by id and forgets the connection of one that went") {
+  ClientRegistry registry;
+  std::vector<std::shared_ptr<Client>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_shared<Client>(registry.next_id(), "peer", "local", 5, false, 0));
+    clients.back()->kill = [] {};
+  }
+  registry.add(clients[2]);
+  registry.add(clients[0]);
+  registry.add(clients[1]);
+  std::vector<uint64_t> seen;
+  registry.for_each([&](const Client& client) { seen.push_back(client.id); });
+  CHECK(seen == std::vector<uint64_t>{1, 2, 3});
+
+  registry.remove(2);
+  registry.remove(2);
+  CHECK(registry.size() == 2);
+  CHECK_FALSE(clients[1]->kill);
+  int visited = 0;
+  registry.visit(2, [&](Client&) { ++visited; });
+  CHECK(visited == 0);
+  registry.visit(3, [&](Client& client) { visited += client.kill ? 1 : 0; });
+  CHECK(visited == 1);
+}
+
+TEST_CASE("how many keys' filters fit follows from the bits that each takes") {
+  CHECK(ingot::server::keys_whose_filters_fit(150, 12) == 100);
+  CHECK(ingot::server::keys_whose_filters_fit(150, 0) == 0);
+}

@@ -1,0 +1,291 @@
+// Strings on disk, over the memory engine: inline and chunked, in place, against a plain string.
+#include <catch2/catch.hpp>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "src/types/string_value.h"
+#include "storage/engine.h"
+
+namespace ingot::types {
+namespace {
+
+using storage::kInlineStringMax;
+using storage::kStringChunkBytes;
+using storage::Space;
+
+class CountedIds : public CollectionIds {
+ public:
+  storage::CollectionId next() override { return next_++; }
+
+ private:
+  storage::CollectionId next_ = 7;
+};
+
+// One key's string through a writer whose groups are committed now and then.
+class OneString {
+ public:
+  OneString() : engine_(storage::open_memory({}).first) { state_.databases = {0, 1}; }
+
+  void set(std::string_view value, int64_t expire_ms = 0) {
+    Record old;
+    const bool found = keys_.peek(0, "key", &old);
+    store_string(keys_, 0, "key", found ? &old : nullptr, value, expire_ms);
+  }
+  void write(uint64_t offset, std::string_view bytes) {
+    Record old;
+    const bool found = keys_.peek(0, "key", &old);
+    write_string(keys_, 0, "key", found ? &old : nullptr, offset, bytes);
+  }
+  void append(std::string_view bytes) { write(length(), bytes); }
+  Record record() {
+    Record found;
+    REQUIRE(keys_.peek(0, "key", &found));
+    return found;
+  }
+  uint64_t length() {
+    Record found;
+    return keys_.peek(0, "key", &found) ? string_length(found) : 0;
+  }
+  std::string read(uint64_t offset, uint64_t bytes) {
+    std::string out;
+    read_string(keys_.data(), record(), offset, bytes, &out);
+    CHECK_FALSE(keys_.data().failed());
+    return out;
+  }
+  std::string all() { return read(0, length()); }
+  // The same by a cursor over the committed chunks.
+  std::string all_by_cursor() {
+    const storage::CollectionId id = record().collection()->id;
+    std::string out(length(), '\0');
+    ChunkReader reader(
+        overlay_.cursor(Space::kData, storage::collection_begin(id), storage::collection_end(id)),
+        id);
+    reader.read(0, out);
+    CHECK(reader.status().ok());
+    return out;
+  }
+  std::string_view encoding() { return string_encoding(record()); }
+  void commit() {
+    auto batch = engine_->new_batch();
+    overlay_.write_to(batch.get());
+    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
+    overlay_.clear();
+  }
+  size_t changed() const { return overlay_.size(); }
+  storage::Engine& engine() { return *engine_; }
+  storage::Overlay& overlay() { return overlay_; }
+  KeyWriter& keys() { return keys_; }
+  Effects& effects() { return effects_; }
+
+ private:
+  std::unique_ptr<storage::Engine> engine_;
+  storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
+  KeyspaceState state_;
+  CountedIds ids_;
+  Effects effects_;
+  KeyWriter keys_{overlay_, state_, ids_, effects_, /*now_ms=*/1000, nullptr, false};
+};
+
+std::string pattern(size_t bytes, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::string text(bytes, '\0');
+  for (char& byte : text) byte = static_cast<char>(random());
+  return text;
+}
+
+TEST_CASE("a string is inline up to the limit and chunked beyond", "[string]") {
+  OneString string;
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{kInlineStringMax}}) {
+    string.set(pattern(bytes));
+    CHECK_FALSE(string.record().collection());
+    CHECK((string.all() == pattern(bytes)));
+  }
+  for (size_t bytes : {kInlineStringMax + 1, 2 * kStringChunkBytes - 1, 2 * kStringChunkBytes,
+                       2 * kStringChunkBytes + 1, 100'000u}) {
+    string.set(pattern(bytes));
+    REQUIRE(string.record().collection());
+    CHECK(string.length() == bytes);
+    CHECK((string.all() == pattern(bytes)));
+    string.commit();
+    CHECK((string.all() == pattern(bytes)));
+    CHECK((string.all_by_cursor() == pattern(bytes)));
+  }
+}
+
+TEST_CASE("overwriting drops the chunks", "[string]") {
+  OneString string;
+  string.set(pattern(50'000));
+  const auto id = string.record().collection()->id;
+  string.append("x");
+  CHECK(string.record().collection()->id == id);
+  CHECK(string.effects().dropped_collections.empty());
+  string.set("small");
+  CHECK_FALSE(string.record().collection());
+  CHECK(string.effects().dropped_collections == std::vector{id});
+}
+
+TEST_CASE("a change in place writes only the chunks it touches", "[string]") {
+  OneString string;
+  string.set(pattern(1'000'000));
+  string.commit();
+  const auto before = *string.record().collection();
+  string.write(500'000, "x");
+  CHECK(string.changed() == 2);  // a chunk and the metadata
+  CHECK(string.record().collection()->revision == before.revision + 1);
+  CHECK(string.record().collection()->id == before.id);
+  string.commit();
+  string.append(pattern(10));
+  CHECK(string.changed() == 2);
+  string.commit();
+  string.write(kStringChunkBytes - 1, "xy");
+  CHECK(string.changed() == 3);
+  string.commit();
+  string.write(400'000'000, "far");
+  CHECK(string.changed() == 2);
+  CHECK(string.length() == 400'000'003);
+  CHECK(string.read(399'999'998, 5) == std::string("\0\0far", 5));
+  CHECK((string.read(200'000'000, 40'000) == std::string(40'000, '\0')));
+}
+
+TEST_CASE("holes and short chunks read as zero bytes", "[string]") {
+  OneString string;
+  string.write(3, "abc");
+  CHECK(string.all() == std::string("\0\0\0abc", 6));
+  CHECK_FALSE(string.record().collection());
+  string.write(3 * kStringChunkBytes + 5, "xyz");
+  REQUIRE(string.record().collection());
+  std::string expected("\0\0\0abc", 6);
+  expected.resize(3 * kStringChunkBytes + 5);
+  expected += "xyz";
+  CHECK((string.all() == expected));
+  CHECK((string.all_by_cursor() == expected));
+  string.write(10, "q");  // in the short chunk, behind its end
+  expected[10] = 'q';
+  CHECK((string.all() == expected));
+  CHECK((string.read(kStringChunkBytes - 2, 4) == std::string(4, '\0')));
+}
+
+TEST_CASE("writing keeps the expiry, setting replaces it", "[string]") {
+  OneString string;
+  string.set("v", 5000);
+  string.append("w");
+  CHECK(string.record().expire_ms() == 5000);
+  string.append(pattern(20'000));
+  CHECK(string.record().expire_ms() == 5000);
+  string.set("v");
+  CHECK(string.record().expire_ms() == 0);
+}
+
+TEST_CASE("encodings are those of Redis", "[string]") {
+  OneString string;
+  auto encoding_of = [&](std::string_view value) {
+    string.set(value);
+    return string.encoding();
+  };
+  CHECK(encoding_of("0") == "int");
+  CHECK(encoding_of("-1") == "int");
+  CHECK(encoding_of("9223372036854775807") == "int");
+  CHECK(encoding_of("-9223372036854775808") == "int");
+  for (std::string_view text : {"", "-", "-0", "+1", "01", " 1", "1 ", "1.0", "9223372036854775808",
+                                "-9223372036854775809", "123456789012345678901"}) {
+    CHECK(encoding_of(text) == "embstr");
+  }
+  CHECK(encoding_of(std::string(44, 'a')) == "embstr");
+  CHECK(encoding_of(std::string(45, 'a')) == "raw");
+  CHECK(encoding_of(std::string(100'000, 'a')) == "raw");
+  string.set("1");
+  string.append("2");
+  CHECK(string.encoding() == "raw");
+  CHECK(encoding_of("12") == "int");
+}
+
+TEST_CASE("bytes that are no chunk are an error", "[string]") {
+  OneString string;
+  string.set(pattern(40'000));
+  const auto id = string.record().collection()->id;
+  for (const std::string& bad : {std::string("\1abc"), std::string(kStringChunkBytes + 2, '\0')}) {
+    string.overlay().put(Space::kData, storage::chunk_key(id, 1), bad);
+    std::string out;
+    read_string(string.keys().data(), string.record(), 0, 40'000, &out);
+    CHECK(string.keys().data().error().code() == storage::Status::Code::kCorruption);
+    string.keys().data().reset_outcome();
+    ChunkReader reader(string.overlay().cursor(Space::kData, storage::collection_begin(id),
+                                               storage::collection_end(id)),
+                       id);
+    out.resize(40'000);
+    reader.read(0, out);
+    CHECK(reader.status().code() == storage::Status::Code::kCorruption);
+  }
+}
+
+TEST_CASE("what a group has not committed is told apart", "[string]") {
+  OneString string;
+  string.set(pattern(60'000));
+  string.commit();
+  string.write(20'000, "abc");
+  const auto id = string.record().collection()->id;
+  std::vector<std::string> keys;
+  string.overlay().uncommitted(Space::kData, storage::collection_begin(id),
+                               storage::collection_end(id),
+                               [&](std::string_view key, std::string_view value) {
+                                 keys.emplace_back(key);
+                                 CHECK(value.substr(1 + 20'000 - kStringChunkBytes, 3) == "abc");
+                               });
+  CHECK(keys == std::vector{storage::chunk_key(id, 1)});
+}
+
+TEST_CASE("random changes agree with a plain string", "[string]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  auto below = [&](size_t limit) { return random() % limit; };
+  // Often near the borders of chunks.
+  auto place = [&]() -> size_t {
+    const size_t border = below(5) * kStringChunkBytes;
+    return below(2) == 0 ? below(70'000) : border + below(7) - std::min<size_t>(border, 3);
+  };
+  OneString string;
+  std::string model;
+  for (int step = 0; step < 3000; ++step) {
+    const std::string bytes = pattern(below(3) == 0 ? below(40'000) : below(20), random());
+    switch (below(8)) {
+      case 0:
+        if (below(4) != 0) break;
+        string.set(bytes);
+        model = bytes;
+        break;
+      case 1:
+      case 2:
+        if (model.size() > 150'000) break;
+        string.append(bytes);
+        model += bytes;
+        break;
+      case 3:
+      case 4:
+      case 5: {
+        const size_t offset = place();
+        if (bytes.empty()) break;
+        string.write(offset, bytes);
+        if (model.size() < offset + bytes.size()) model.resize(offset + bytes.size());
+        model.replace(offset, bytes.size(), bytes);
+        break;
+      }
+      case 6:
+        string.commit();
+        break;
+      default:
+        break;
+    }
+    REQUIRE(string.length() == model.size());
+    if (model.empty()) continue;
+    const size_t offset = std::min(place(), model.size() - 1);
+    const size_t length = below(model.size() - offset + 1);
+    REQUIRE((string.read(offset, length) == model.substr(offset, length)));
+  }
+  string.commit();
+  CHECK((string.all() == model));
+}
+
+}  // namespace
+}  // namespace ingot::types

@@ -1,0 +1,190 @@
+// Cache-only reads of RocksDB: what they may answer, and the trap in them.
+#include <rocksdb/db.h>
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+#include "tests/storage/test_engine.h"
+
+namespace ingot::storage {
+namespace {
+
+constexpr Space kMeta = Space::kMeta;
+constexpr int kRounds = 3;  // table files per space: too few for a compaction to join them
+constexpr int kKeysPerFile = 400;
+
+std::string key_of(int i) {
+  return "key" + std::to_string(i);
+}
+std::string value_of(int i) {
+  return noise(100, static_cast<uint64_t>(i));
+}
+
+// Keys 0, 2, 4... in each space, each space in kRounds files.
+void fill_files(TestEngine* engine) {
+  for (int round = 0; round < kRounds; ++round) {
+    const auto batch = (*engine)->new_batch();
+    for (Space space : kAllSpaces) {
+      for (int i = round; i < kRounds * kKeysPerFile; i += kRounds) {
+        batch->put(space, key_of(2 * i), value_of(2 * i));
+      }
+    }
+    REQUIRE((*engine)->write(*batch, Durability::kBuffered).ok());
+    REQUIRE((*engine)->flush().ok());
+  }
+}
+
+struct Tally {
+  int found = 0;
+  int absent = 0;
+  int missed = 0;
+  int wrong = 0;
+};
+
+// Probes every key that there is and as many that there are not.
+Tally probe_all(Engine* engine, bool batched) {
+  Tally tally;
+  std::vector<std::string> values(1);
+  std::vector<Lookup> outcomes(1);
+  for (Space space : kAllSpaces) {
+    for (int i = 0; i < 2 * kRounds * kKeysPerFile; ++i) {
+      const std::string key = key_of(i);
+      const std::vector<std::string_view> keys = {key};
+      if (batched) {
+        engine->multi_get(nullptr, space, keys, Tier::kCacheOnly, &values, &outcomes, nullptr);
+      } else {
+        outcomes[0] = engine->get(nullptr, space, key, Tier::kCacheOnly, &values[0], nullptr);
+      }
+      const bool there = i % 2 == 0;
+      const bool right = outcomes[0] == Lookup::kMiss ||
+                         (there ? outcomes[0] == Lookup::kFound && values[0] == value_of(i)
+                                : outcomes[0] == Lookup::kAbsent);
+      tally.wrong += right ? 0 : 1;
+      tally.found += outcomes[0] == Lookup::kFound ? 1 : 0;
+      tally.absent += outcomes[0] == Lookup::kAbsent ? 1 : 0;
+      tally.missed += outcomes[0] == Lookup::kMiss ? 1 : 0;
+    }
+  }
+  return tally;
+}
+
+}  // namespace
+
+TEST_CASE("RocksDB: a probe answers from memtables") {
+  TestEngine engine("rocksdb");
+  REQUIRE(engine->capabilities().probe);
+  REQUIRE(engine.put(kMeta, "k", "v").ok());
+  REQUIRE(engine.put(kMeta, "gone", "v").ok());
+  REQUIRE(engine.remove(kMeta, "gone").ok());
+  CHECK(engine.peek(kMeta, "k") == "v");
+  CHECK(engine.peek(kMeta, "gone") == "<absent>");
+  CHECK(engine.peek(kMeta, "never") == "<absent>");
+}
+
+TEST_CASE("RocksDB: a probe of a cold cache misses, and hits once the disk was read") {
+  TestEngine engine("rocksdb");
+  for (int i = 0; i < 5000; ++i) REQUIRE(engine.put(kMeta, key_of(i), value_of(i)).ok());
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  engine.reopen();
+  CHECK(engine.peek(kMeta, key_of(1)) == "<miss>");
+  CHECK(engine.get(kMeta, key_of(1)) == value_of(1));
+  CHECK(engine.peek(kMeta, key_of(1)) == value_of(1));
+  CHECK(engine.peek(kMeta, key_of(4321)) == "<miss>");  // another block
+
+  std::vector<std::string> values;
+  std::vector<Lookup> outcomes;
+  const std::string first = key_of(1);
+  const std::string cold = key_of(4321);
+  const std::vector<std::string_view> keys = {first, cold};
+  const uint64_t bytes_read = engine->stats().bytes_read;
+  engine->multi_get(nullptr, kMeta, keys, Tier::kCacheOnly, &values, &outcomes, nullptr);
+  CHECK(outcomes == std::vector{Lookup::kFound, Lookup::kMiss});
+  CHECK(values[0] == value_of(1));
+  // RocksDB's own MultiGet reads the disk whatever the tier.
+  CHECK(engine->stats().bytes_read == bytes_read);
+}
+
+TEST_CASE("RocksDB: filters answer for absent keys without reading data") {
+  TestEngine engine("rocksdb");
+  for (int i = 0; i < 20'000; ++i) REQUIRE(engine.put(kMeta, key_of(i), value_of(i)).ok());
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  engine.reopen();
+  // One disk read for each block of filters that a key needs; then memory knows.
+  for (int i = 0; i < 20'000; i += 10) engine.get(kMeta, "x" + key_of(i));
+  int absent = 0;
+  for (int i = 0; i < 20'000; i += 10) absent += engine.peek(kMeta, "x" + key_of(i)) == "<absent>";
+  CHECK(absent >= 1980);
+}
+
+TEST_CASE("RocksDB: a cache-only cursor misses instead of reading") {
+  TestEngine engine("rocksdb");
+  for (int i = 0; i < 5000; ++i) REQUIRE(engine.put(kMeta, key_of(i), value_of(i)).ok());
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  engine.reopen();
+  CursorOptions options;
+  options.tier = Tier::kCacheOnly;
+  const auto cold = engine->new_cursor(kMeta, options);
+  cold->seek(key_of(3));
+  CHECK_FALSE(cold->valid());
+  CHECK(cold->outcome() == Lookup::kMiss);
+  CHECK(cold->status().ok());
+  CHECK(engine.scan(kMeta).size() == 5000);
+  CHECK(engine.scan(kMeta, options).size() == 5000);  // now all of it is in the cache
+}
+
+TEST_CASE("RocksDB: the trap of cache-only reads with a limit on open files") {
+  TestEngine engine("rocksdb");
+  fill_files(&engine);
+
+  SECTION("the engine has no limit, and never answers wrongly") {
+    std::ifstream options;
+    for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
+      if (entry.path().filename().string().starts_with("OPTIONS-")) options.open(entry.path());
+      if (options.is_open()) break;
+    }
+    const std::string text(std::istreambuf_iterator<char>(options), {});
+    CHECK(text.contains("max_open_files=-1"));
+
+    engine.reopen();
+    const bool batched = GENERATE(false, true);
+    const Tally cold = probe_all(&*engine, batched);
+    CHECK(cold.wrong == 0);
+    CHECK(cold.missed > 0);
+    for (Space space : kAllSpaces) CHECK(engine.scan(space).size() == kRounds * kKeysPerFile);
+    const Tally warm = probe_all(&*engine, batched);
+    CHECK(warm.wrong == 0);
+    CHECK(warm.found > 6 * kRounds * kKeysPerFile * 9 / 10);
+  }
+
+  SECTION("with one, RocksDB says OK and empty for keys that are there and that are not") {
+    engine.close();
+    rocksdb::DBOptions options;
+    options.max_open_files = 20;
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    for (Space space : kAllSpaces) {
+      families.emplace_back(std::string(space_name(space)), rocksdb::ColumnFamilyOptions());
+    }
+    families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    rocksdb::DB* raw = nullptr;
+    REQUIRE(rocksdb::DB::Open(options, engine.options().path, families, &handles, &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    rocksdb::ReadOptions cache_only;
+    cache_only.read_tier = rocksdb::kBlockCacheTier;
+    std::array<int, 2> empty_answers = {};  // for absent keys, for present keys
+    for (size_t space = 0; space < kSpaceCount; ++space) {
+      for (int i = 0; i < 2 * kRounds * kKeysPerFile; ++i) {
+        std::string value;
+        const rocksdb::Status status = db->Get(cache_only, handles[space], key_of(i), &value);
+        if (status.ok() && value.empty()) ++empty_answers[i % 2 == 0];
+      }
+    }
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      REQUIRE(db->DestroyColumnFamilyHandle(handle).ok());
+    }
+    CHECK(empty_answers[0] > 0);
+    CHECK(empty_answers[1] > 0);
+  }
+}
+
+}  // namespace ingot::storage
