@@ -153,6 +153,8 @@ struct CommandRow {
   std::string_view arguments;
   Handler handler;
   std::span<const CommandRow> subcommands;
+  // What a key::kVariableFlags specification comes to for these arguments.
+  uint32_t (*key_flags)(Args) = nullptr;
 
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
   bool immediate = false;

@@ -33,7 +33,9 @@ std::string unknown_command(Args args) {
   error.append(args[0].substr(0, kShown)).append("', with args beginning with: ");
   std::string shown;
   for (size_t i = 1; i < args.size() && shown.size() < kShown; ++i) {
-    shown.append("'").append(args[i].substr(0, kShown - shown.size())).append("' ");
+    std::string_view text = args[i].substr(0, args[i].find('\0'));
+    text = text.substr(0, kShown - shown.size());
+    shown.append("'").append(text).append("' ");
   }
   return error + shown;
 }

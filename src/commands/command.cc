@@ -139,7 +139,9 @@ void reply_keys(SessionContext& context, Args args, bool with_flags) {
     }
     context.reply.array(2);
     context.reply.bulk(line[key.index]);
-    auto names = key_flag_names(key.flags);
+    uint32_t flags = key.flags;
+    if (found.row->key_flags != nullptr) flags = found.row->key_flags(line);
+    auto names = key_flag_names(flags);
     context.reply.set(names.size());
     for (std::string_view name : names) context.reply.simple(name);
   }

@@ -154,9 +154,10 @@ class ArgumentParser {
  private:
   Argument node() {
     Argument argument;
-    argument.name = until(":");
-    ++at_;
-    argument.type = until("=#@?*+!() ");
+    const std::string_view head = until("=#@?*+!() ");
+    const size_t colon = head.rfind(':');  // names may have some of their own: "ip:port"
+    argument.name = head.substr(0, colon);
+    argument.type = head.substr(colon + 1);
     if (take('=')) {
       std::string_view token = until("#@?+!() ");
       argument.token = token == "\"\"" ? std::string_view() : token;

@@ -101,56 +101,48 @@ void reset(SessionContext& context, Args) {
   context.reply.simple("RESET");
 }
 
-// What HELLO asks for.
-struct Greeting {
-  int version = 0;  // 0: stays as it is
-  std::optional<std::string_view> name;
-  std::optional<std::string_view> user;
-  std::string_view password;
-};
-
-// Answers an error, or nothing.
-std::string parse_hello(Args args, Greeting* greeting) {
-  if (args.size() < 2) return "";
-  const std::optional<int64_t> version = command::parse_integer(args[1]);
-  if (!version) return "ERR Protocol version is not an integer or out of range";
-  if (*version < 2 || *version > 3) return "NOPROTO unsupported protocol version";
-  greeting->version = static_cast<int>(*version);
-  for (size_t i = 2; i < args.size(); ++i) {
-    const size_t left = args.size() - i - 1;
-    if (command::equals_ignore_case(args[i], "auth") && left >= 2) {
-      greeting->user = args[i + 1];
-      greeting->password = args[i + 2];
+// The options behind HELLO's version, each done as it comes. Answers an error, or nothing.
+std::string apply_hello_options(SessionContext& context, Args options) {
+  for (size_t i = 0; i < options.size(); ++i) {
+    const size_t left = options.size() - i - 1;
+    if (command::equals_ignore_case(options[i], "auth") && left >= 2) {
+      if (!authenticate(context, options[i + 1], options[i + 2])) {
+        return std::string(kWrongPassword);
+      }
       i += 2;
-    } else if (command::equals_ignore_case(args[i], "setname") && left >= 1) {
-      if (!is_client_name(args[i + 1])) return std::string(kBadClientName);
-      greeting->name = args[++i];
+    } else if (command::equals_ignore_case(options[i], "setname") && left >= 1) {
+      if (!is_client_name(options[++i])) return std::string(kBadClientName);
+      context.client.set_name(std::string(options[i]));
     } else {
-      return "ERR Syntax error in HELLO option '" + std::string(args[i]) + "'";
+      return "ERR Syntax error in HELLO option '" + std::string(options[i]) + "'";
     }
   }
   return "";
 }
 
 void hello(SessionContext& context, Args args) {
-  Greeting greeting;
-  const std::string error = parse_hello(args, &greeting);
-  if (!error.empty()) return context.reply.error(error);
   command::Client& client = context.client;
-  if (greeting.user && !authenticate(context, *greeting.user, greeting.password)) {
-    return context.reply.error(kWrongPassword);
+  int version = client.resp;
+  if (args.size() > 1) {
+    const std::optional<int64_t> asked = command::parse_integer(args[1]);
+    if (!asked) {
+      return context.reply.error("ERR Protocol version is not an integer or out of range");
+    }
+    if (*asked < 2 || *asked > 3) {
+      return context.reply.error("NOPROTO unsupported protocol version");
+    }
+    version = static_cast<int>(*asked);
+    const std::string error = apply_hello_options(context, args.subspan(2));
+    if (!error.empty()) return context.reply.error(error);
   }
   if (!client.authenticated) {
     return context.reply.error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
-        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
-        "RESP protocol version at the same time");
+        "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
+        "protocol version at the same time");
   }
-  if (greeting.name) client.set_name(std::string(*greeting.name));
-  if (greeting.version != 0) {
-    client.resp = greeting.version;
-    context.reply.set_version(greeting.version);
-  }
+  client.resp = version;
+  context.reply.set_version(version);
   context.reply.map(7);
   context.reply.bulk("server");
   context.reply.bulk("redis");  // and its version: clients choose what they do by them

@@ -1,4 +1,4 @@
-// DEBUG: what tests ask of a server. enable-debug-command decides who may (see Session::refusal).
+// DEBUG: what tests ask of a server. enable-debug-command decides who may (CommandRow::debug).
 //
 // One row for all, as in Redis: its subcommands are no commands of their own there.
 #include <fmt/format.h>
@@ -237,7 +237,8 @@ constexpr CommandRow kRows[] = {
      .complexity = "That of the subcommand",
      .summary = "Tools for tests of the server",
      .handler = debug,
-     .scans = true},
+     .scans = true,
+     .debug = true},
 };
 
 }  // namespace

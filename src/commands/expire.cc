@@ -139,8 +139,10 @@ void reply_expiry(ReadContext& ctx, Args args, int64_t unit_ms, int64_t since_ms
   }
   ++ctx.keys.hits;
   if (record.expire_ms() == 0) return ctx.reply.integer(-1);
-  int64_t ms = std::max<int64_t>(0, record.expire_ms() - since_ms);
-  ctx.reply.integer(unit_ms == 1 ? ms : (ms + (since_ms != 0 ? 500 : 0)) / unit_ms);
+  // Seconds are rounded; unsigned, because the largest time has no room for it.
+  auto ms = static_cast<uint64_t>(std::max<int64_t>(0, record.expire_ms() - since_ms));
+  if (unit_ms != 1) ms = (ms + 500) / static_cast<uint64_t>(unit_ms);
+  ctx.reply.integer(static_cast<int64_t>(ms));
 }
 
 void ttl(ReadContext& ctx, Args args) {

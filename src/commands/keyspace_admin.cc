@@ -49,9 +49,7 @@ std::optional<int64_t> index_from(WriteContext& ctx, std::string_view text,
                                   std::string_view error) {
   std::optional<int64_t> index = command::parse_integer(text);
   if (index && *index >= INT32_MIN && *index <= INT32_MAX) return index;
-  ctx.reply.error(index ? std::string_view("ERR value is out of range, value must between "
-                                           "-2147483648 and 2147483647")
-                        : error);
+  ctx.reply.error(error);
   return std::nullopt;
 }
 

@@ -111,9 +111,9 @@ std::string position_of(storage::KeyspaceId keyspace, std::string_view key) {
   return storage::meta_key(keyspace, key);
 }
 
-// As Redis reads it: digits, perhaps after spaces or a sign, of an unsigned long.
+// As Redis reads it: digits, perhaps after a sign, of an unsigned long; nothing is 0.
 std::optional<uint64_t> parse_cursor(std::string_view text) {
-  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
+  if (!text.empty() && std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
   std::string copy(text);
   char* end = nullptr;
   errno = 0;

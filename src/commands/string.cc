@@ -60,6 +60,13 @@ void mget(ReadContext& ctx, Args args) {
   }
 }
 
+// Without GET the old value does not matter.
+uint32_t set_key_flags(Args args) {
+  StringOptions options;
+  bool reads = parse_string_options(args.subspan(3), OptionsOf::kSet, &options) && options.get;
+  return reads ? key::kRw | key::kAccess | key::kUpdate : key::kOw | key::kUpdate;
+}
+
 void set(WriteContext& ctx, Args args) {
   StringOptions options;
   if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
@@ -212,6 +219,7 @@ constexpr CommandRow kRows[] = {
          "milliseconds:integer=PX@2.6.12 unix-time-seconds:unix-time=EXAT@6.2.0 "
          "unix-time-milliseconds:unix-time=PXAT@6.2.0 keepttl:pure-token=KEEPTTL@6.0.0)",
      .handler = set,
+     .key_flags = set_key_flags,
      .value_index = 2},
     {.name = "setnx",
      .arity = 3,

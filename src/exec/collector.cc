@@ -22,7 +22,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::string_view kMarker{"\0", 1};
 constexpr int64_t kGatherMs = 2'000;  // how long drops wait for others to share a compaction with
-constexpr int64_t kRestFactor = 9;    // rests nine times as long as a round took, but no longer than
+constexpr int64_t kRestFactor = 9;  // rests nine times as long as a round took, but no longer than
 constexpr int64_t kRestMaxMs = 30'000;
 constexpr int64_t kViewPollMs = 50;
 constexpr int64_t kRetryMs = 5'000;  // after the engine failed
@@ -32,7 +32,9 @@ constexpr size_t kPieceIds = 16 << 10;
 constexpr size_t kWalkRecords = 16 << 10;  // records of a dead keyspace that one cursor visits
 constexpr size_t kTombstonesMax = 100'000;
 
-Status stopped() { return {Status::Code::kBusy, "stopping"}; }
+Status stopped() {
+  return {Status::Code::kBusy, "stopping"};
+}
 
 int64_t ms_since(Steady::time_point start) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now() - start).count();
@@ -42,7 +44,9 @@ int64_t ms_since(Steady::time_point start) {
 
 Collector::Collector(Store& store) : store_(store), engine_(store.engine()) {}
 
-Collector::~Collector() { stop(); }
+Collector::~Collector() {
+  stop();
+}
 
 void Collector::start() {
   sweep_ = true;
@@ -222,9 +226,9 @@ Status Collector::note_collections(storage::KeyspaceId keyspace) {
   while (!from.empty()) {
     if (stopping()) return stopped();
     // A new cursor for each piece: an old one would keep files and memtables alive.
-    auto cursor = engine_.new_cursor(Space::kMeta, {.lower = from,
-                                                    .upper = storage::meta_key_end(keyspace),
-                                                    .fill_cache = false});
+    auto cursor = engine_.new_cursor(
+        Space::kMeta,
+        {.lower = from, .upper = storage::meta_key_end(keyspace), .fill_cache = false});
     size_t visited = 0;
     batch->clear();
     for (cursor->seek(from); cursor->valid() && visited < kWalkRecords; cursor->next()) {
@@ -258,8 +262,8 @@ Status Collector::reclaim(Collections ids) {
       if (i > done && ids[i] == ids[i - 1] + 1) {
         ranges.back().end = storage::collection_end(ids[i]);
       } else {
-        ranges.push_back({.begin = storage::collection_begin(ids[i]),
-                          .end = storage::collection_end(ids[i])});
+        ranges.push_back(
+            {.begin = storage::collection_begin(ids[i]), .end = storage::collection_end(ids[i])});
       }
       batch->remove(Space::kGarbage, storage::garbage_key(GarbageKind::kCollection, ids[i]));
     }

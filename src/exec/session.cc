@@ -51,6 +51,7 @@ void Session::kill() {
 }
 
 void Session::advance() {
+  deliver_done();
   run_view_.reset();
   databases_ = services_.store.databases();
   now_ms_ = services_.store.now_ms();
@@ -108,12 +109,16 @@ bool Session::idle() const {
   return slots_.empty() && !assembling_ && !job_in_flight_ && !exclusive_;
 }
 
-void Session::settle() {
-  if (connection_ == nullptr) return;
+void Session::deliver_done() {
   while (!slots_.empty() && slots_.front()->done) {
     deliver(slots_.front()->reply);
     slots_.pop_front();
   }
+}
+
+void Session::settle() {
+  if (connection_ == nullptr) return;
+  deliver_done();
   bool finished = idle() && (inbox_.empty() || closing_);
   if (finished) pending_bytes_ = 0;
   client_->pending_bytes.store(pending_bytes_, std::memory_order_relaxed);
@@ -164,6 +169,7 @@ void Session::on_read_done(SlotPtr slot) {
 
 void Session::end_exclusive() {
   exclusive_ = false;
+  if (executing_) close_transaction();
   if (client_->close_after_reply) closing_ = true;
   if (connection_ != nullptr) advance();
 }

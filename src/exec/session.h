@@ -59,6 +59,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   SlotPtr open_slot();
   void answer(command::EncodedReply reply);  // a reply that is complete now, in its place
   void deliver(command::EncodedReply& reply);
+  void deliver_done();
   void settle();  // delivers what is complete, pauses and resumes reading, closes
   bool idle() const;
   void submit_job();
@@ -77,6 +78,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   Step run_session(const command::QueuedCommand& queued);
   Step queue_write(Unit unit);
   void prefetch_behind_write(const command::QueuedCommand& queued);
+  void close_transaction();
   void discard_transaction();
   bool silent() const;
   void after_command();
@@ -112,6 +114,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   bool job_in_flight_ = false;
   size_t reads_in_flight_ = 0;
   bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
+  bool executing_ = false;  // the exclusive one is an EXEC: its MULTI ends with it
   bool watching_ = false;   // WATCH was sent and not yet undone
   bool closing_ = false;    // no more commands are taken
   bool paused_ = false;

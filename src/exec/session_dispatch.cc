@@ -1,5 +1,5 @@
 // What is checked before a command runs, and where it runs; see session.h.
-#include <array>
+#include <algorithm>
 
 #include "src/exec/accounting.h"
 #include "src/exec/prefetch.h"
@@ -15,11 +15,14 @@ namespace {
 
 constexpr std::string_view kNotQueued[] = {"exec", "discard", "multi", "watch", "quit", "reset"};
 
-bool runs_inside_multi(const CommandRow& row) {
-  for (std::string_view name : kNotQueued) {
-    if (row.name == name) return true;
-  }
-  return false;
+bool runs_inside_multi(const command::Resolved& resolved) {
+  if (resolved.parent != nullptr) return false;
+  return std::ranges::find(kNotQueued, resolved.row->name) != std::end(kNotQueued);
+}
+
+// A browser that was lured into sending commands: Redis hangs up on it, and so do we.
+bool is_http(std::string_view name) {
+  return command::equals_ignore_case(name, "post") || command::equals_ignore_case(name, "host:");
 }
 
 constexpr std::string_view kDebugForbidden =
@@ -48,6 +51,11 @@ void Session::after_command() {
 Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& command) {
   std::string resolve_error;
   command::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
+  if (resolved.row == nullptr && is_http(command.args[0])) {
+    closing_ = true;
+    connection_->close();
+    return Step::kTaken;
+  }
   std::string error = refusal(resolved, resolve_error);
   if (!error.empty()) {
     reject(resolved.row, error);
@@ -59,7 +67,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
                               std::memory_order_relaxed);
   client_->last_subcommand.store(resolved.parent != nullptr ? resolved.row : nullptr,
                                  std::memory_order_relaxed);
-  if (client_->in_multi && !runs_inside_multi(*resolved.row)) {
+  if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
     after_command();
     return Step::kTaken;
@@ -153,11 +161,16 @@ Session::Step Session::queue_write(Unit unit) {
   return Step::kTaken;
 }
 
-void Session::discard_transaction() {
+void Session::close_transaction() {
+  executing_ = false;
   client_->in_multi = false;
   client_->multi_failed = false;
   client_->queue.clear();
   client_->queued.store(-1, std::memory_order_relaxed);
+}
+
+void Session::discard_transaction() {
+  close_transaction();
   if (watching_) services_.writer.unwatch(client_->id);
   watching_ = false;
 }
@@ -198,8 +211,8 @@ Session::Step Session::exec(const QueuedCommand& queued) {
             .transaction = client_->queue};
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
   watching_ = false;  // the writer forgets them
-  discard_transaction();
-  exclusive_ = any_session;
+  exclusive_ = executing_ = any_session;
+  if (!exclusive_) close_transaction();
   return Step::kTaken;
 }
 

@@ -35,7 +35,9 @@ bool write_pidfile(const std::string& path, std::string* error) {
   return false;
 }
 
-void remove_pidfile(const std::string& path) { unlink(path.c_str()); }
+void remove_pidfile(const std::string& path) {
+  unlink(path.c_str());
+}
 
 uint64_t raise_file_limit(uint64_t wanted) {
   rlimit limit{};

@@ -51,8 +51,7 @@ bool Saver::save_in_background() {
     pthread_setname_np(pthread_self(), "saver");
     auto start = std::chrono::steady_clock::now();
     if (run().ok()) log::notice("Background saving terminated with success");
-    last_duration_s_ =
-        duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
+    last_duration_s_ = duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
     saving_ = false;
   });
   return true;

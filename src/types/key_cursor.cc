@@ -1,6 +1,7 @@
 // The table of cursors; see key_cursor.h.
 #include "src/types/key_cursor.h"
 
+#include <algorithm>
 #include <random>
 
 #include "storage/codec.h"
@@ -10,10 +11,11 @@ namespace ingot::types {
 namespace {
 
 constexpr std::string_view kRecordName = "cursors";
-constexpr size_t kEntryOverhead = 64;
+constexpr size_t kEntryOverhead = 96;
 constexpr uint64_t kCursorMax = (1ull << 53) - 1;
 
-// A cursor of an earlier run that was not saved must not be taken for one of this run.
+// Every run begins elsewhere: a cursor of an earlier run that was not saved must not be taken for
+// one of this run.
 uint64_t random_start() {
   std::random_device random;
   uint64_t bits = (uint64_t{random()} << 32) | random();
@@ -22,13 +24,20 @@ uint64_t random_start() {
 
 }  // namespace
 
+KeyCursors::KeyCursors(size_t bytes_max) : bytes_max_(bytes_max), next_(random_start()) {}
+
 uint64_t KeyCursors::add(std::string_view position) {
   std::lock_guard lock(mutex_);
-  if (next_ == 0) next_ = random_start();
-  uint64_t cursor = next_++;
-  if (next_ > kCursorMax) next_ = 1;
+  while (positions_.contains(next_)) take_next();
+  const uint64_t cursor = take_next();
   insert(cursor, position);
   return cursor;
+}
+
+uint64_t KeyCursors::take_next() {
+  const uint64_t taken = next_;
+  next_ = taken == kCursorMax ? 1 : taken + 1;
+  return taken;
 }
 
 void KeyCursors::insert(uint64_t cursor, std::string_view position) {
@@ -50,11 +59,10 @@ std::optional<std::string> KeyCursors::find(uint64_t cursor) const {
   return found->second;
 }
 
-// u64le next | for each, oldest first: u64le cursor | u32le length | position
+// A zero byte, then for each, oldest first: u64le cursor | u32le length | position
 void KeyCursors::save(storage::Engine& engine) const {
   std::lock_guard lock(mutex_);
-  std::string record;
-  storage::append_le64(&record, next_);
+  std::string record(1, '\0');
   for (uint64_t cursor : oldest_first_) {
     const std::string& position = positions_.find(cursor)->second;
     storage::append_le64(&record, cursor);
@@ -69,26 +77,20 @@ void KeyCursors::save(storage::Engine& engine) const {
 void KeyCursors::load(storage::Engine& engine) {
   std::string record;
   if (engine.get(nullptr, storage::Space::kSystem, storage::named_key(kRecordName),
-                 storage::Tier::kDisk, &record, nullptr) != storage::Lookup::kFound ||
-      record.size() < 8) {
+                 storage::Tier::kDisk, &record, nullptr) != storage::Lookup::kFound) {
     return;
   }
   std::lock_guard lock(mutex_);
   std::string_view rest = record;
-  next_ = storage::read_le64(rest);
-  rest.remove_prefix(8);
+  rest.remove_prefix(std::min<size_t>(rest.size(), 1));
   while (rest.size() >= 12) {
     uint64_t cursor = storage::read_le64(rest);
     uint32_t length = storage::read_le32(rest.substr(8));
     rest.remove_prefix(12);
-    if (length > rest.size()) return;
+    if (length > rest.size() || positions_.contains(cursor)) return;
     insert(cursor, rest.substr(0, length));
     rest.remove_prefix(length);
   }
-  // Once only: after a crash the numbers given out since are unknown, and must stay so.
-  auto batch = engine.new_batch();
-  batch->remove(storage::Space::kSystem, storage::named_key(kRecordName));
-  (void)engine.write(*batch, storage::Durability::kBuffered);
 }
 
 }  // namespace ingot::types

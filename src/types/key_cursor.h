@@ -20,18 +20,19 @@ class KeyCursors {
  public:
   static constexpr size_t kBytesMax = 8 << 20;
 
-  explicit KeyCursors(size_t bytes_max = kBytesMax) : bytes_max_(bytes_max) {}
+  explicit KeyCursors(size_t bytes_max = kBytesMax);
 
   // A new cursor for `position`, which is any bytes; never 0.
   uint64_t add(std::string_view position);
   std::optional<std::string> find(uint64_t cursor) const;
 
-  // At a clean shutdown and at the start: clients go on with the cursors they have. A failure
-  // costs the cursors, nothing else.
+  // At a clean shutdown and at the start: clients go on with the cursors they have. What was saved
+  // stays true for ever. A failure costs the cursors, nothing else.
   void save(storage::Engine& engine) const;
   void load(storage::Engine& engine);
 
  private:
+  uint64_t take_next();
   void insert(uint64_t cursor, std::string_view position);
 
   const size_t bytes_max_;
@@ -40,7 +41,7 @@ class KeyCursors {
   boost::unordered_flat_map<uint64_t, std::string> positions_;
   std::deque<uint64_t> oldest_first_;
   size_t bytes_ = 0;
-  uint64_t next_ = 0;  // 0: not yet chosen
+  uint64_t next_;
 };
 
 }  // namespace ingot::types

@@ -25,10 +25,14 @@ def send_and_compare(client, model, units):
         expected += replies
     for index, (wanted, got) in enumerate(zip(expected, client.pipeline(wire), strict=True)):
         if wanted != got:
-            before = [c for c in wire[:index] if set(c[1:]) & set(wire[index][1:])][-6:]
+            start = index
+            while wire[index] == (b"EXEC",) and wire[start] != (b"MULTI",):
+                start -= 1
+            used = {argument for command in wire[start : index + 1] for argument in command[1:]}
+            before = [(at, c) for at, c in enumerate(wire[:start]) if used & set(c[1:])][-8:]
             raise AssertionError(
-                f"command {index} of {len(wire)}: {wire[index]!r:.300}\n"
-                f"answered {got}\nexpected {wanted}\nbefore it: {before!r:.1500}"
+                f"command {index} of {len(wire)}: {wire[start : index + 1]!r:.600}\n"
+                f"answered {got}\nexpected {wanted}\nbefore it: {before!r:.2500}"
             )
 
 

@@ -44,8 +44,8 @@ def disk(tmp_path, monkeypatch):
 class Counter:
     """A key with one writer that counts up, until it is refused."""
 
-    def __init__(self, number):
-        self.key = b"counter:%d" % number
+    def __init__(self, number, generation):
+        self.key = b"counter:%d:%d" % (number, generation)
         self.acknowledged = 0
         self.seen = 0  # the most that any reader saw
         self.refusal = None
@@ -68,9 +68,9 @@ def read_all(server, counters, stop):
                 counter.seen = max(counter.seen, int(reply.value or 0))
 
 
-def write_until_refused(server, disk, fault):
+def write_until_refused(server, disk, fault, generation=0):
     """Breaks the disk under load; the counters, when all their writers were refused."""
-    counters = [Counter(i) for i in range(WRITERS)]
+    counters = [Counter(i, generation) for i in range(WRITERS)]
     stop_writing = threading.Event()
     with Crew() as readers:
         for _ in range(3):
@@ -93,7 +93,7 @@ def refused(server):
     with server.client(timeout=30) as client:
         reply = client.call("SET", "probe", "x")
         assert reply == Reply("simple", b"OK") or reply.value.startswith(b"MISCONF"), reply
-        assert not client.call("GET", "counter:0").is_null()
+        assert not client.call("GET", "counter:0:0").is_null()
         assert client.call("PING").value == b"PONG"
     return reply.is_error()
 
@@ -112,7 +112,7 @@ def test_a_failed_fsync_makes_the_server_read_only(disk, appendfsync):
         for counter in counters:
             assert counter.seen <= counter.acknowledged, "somebody read what was not written"
         with server.client() as client:
-            for command in (("DEL", "counter:0"), ("INCR", "x"), ("FLUSHALL",), ("EXPIRE", "counter:0", 9)):
+            for command in (("DEL", "counter:0:0"), ("INCR", "x"), ("FLUSHALL",), ("EXPIRE", "counter:0:0", 9)):
                 assert client.call(*command).value.startswith(b"MISCONF"), command
             aborted = client.pipeline([("MULTI",), ("SET", "a", 1), ("EXEC",)])
             assert any(reply.is_error() for reply in aborted), aborted
@@ -136,8 +136,8 @@ def test_a_failed_fsync_makes_the_server_read_only(disk, appendfsync):
 @pytest.mark.parametrize("appendfsync", ["always", "everysec"])
 def test_a_full_disk_heals_by_itself(disk, appendfsync, ending):
     with ingot("rocksdb", appendfsync=appendfsync) as server:
-        for _ in range(2):
-            counters = write_until_refused(server, disk, "no-space")
+        for generation in range(2):
+            counters = write_until_refused(server, disk, "no-space", generation)
             for counter in counters:
                 assert b"No space left on device" in counter.refusal.value
                 assert counter.seen <= counter.acknowledged, "somebody read what was not written"

@@ -1,0 +1,127 @@
+// SAVE and BGSAVE: the checkpoint is whole, replaces the last one, and a failure leaves that alone.
+#include "src/server/saver.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "storage/engine.h"
+#include "tests/src/failing_engine.h"
+#include "tests/storage/temporary_directory.h"
+
+namespace ingot::server {
+namespace {
+
+using storage::Space;
+namespace fs = std::filesystem;
+
+class Saved {
+ public:
+  explicit Saved(const std::string& engine_name)
+      : engine_(storage::open_engine(engine_name,
+                                     {.path = directory_.file("data"), .cache_bytes = 16 << 20})
+                    .first),
+        stats_(0),
+        saver_(*engine_, stats_, path(), 77) {}
+
+  std::string path() const { return directory_.file("dump.rdb.checkpoint"); }
+  Stats& stats() { return stats_; }
+  Saver& saver() { return saver_; }
+  void put(const std::string& value) {
+    auto batch = engine_->new_batch();
+    batch->put(Space::kMeta, "key", value);
+    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
+  }
+  // What a server that was started on a copy of the checkpoint would find.
+  std::string saved() {
+    const std::string copy = directory_.file("copy");
+    fs::remove_all(copy);
+    fs::copy(path(), copy, fs::copy_options::recursive);
+    auto [engine, status] = storage::open_rocksdb({.path = copy, .cache_bytes = 16 << 20});
+    REQUIRE(status.ok());
+    std::string value = "nothing";
+    engine->get(nullptr, Space::kMeta, "key", storage::Tier::kDisk, &value, nullptr);
+    return value;
+  }
+  void wait() {
+    while (saver_.saving()) std::this_thread::yield();
+  }
+
+ private:
+  storage::TemporaryDirectory directory_;
+  std::unique_ptr<storage::Engine> engine_;
+  Stats stats_;
+  Saver saver_;
+};
+
+TEST_CASE("each save replaces the last one") {
+  Saved data("rocksdb");
+  Saver& saver = data.saver();
+  CHECK(saver.last_save_s() == 77);
+  CHECK(saver.last_duration_s() == -1);
+  data.put("one");
+  add(data.stats().changes_since_save, 3);
+  REQUIRE(saver.save().ok());
+  CHECK(data.saved() == "one");
+  CHECK(data.stats().changes_since_save == 0);
+  CHECK(data.stats().saves == 1);
+  CHECK(saver.last_save_s() > 77);
+  CHECK(saver.last_duration_s() == -1);  // of BGSAVE
+
+  data.put("two");
+  REQUIRE(saver.save_in_background());
+  data.wait();
+  CHECK(saver.last_save_ok());
+  CHECK(data.saved() == "two");
+  CHECK(saver.last_duration_s() >= 0);
+  CHECK_FALSE(fs::exists(data.path() + ".new"));
+  CHECK_FALSE(fs::exists(data.path() + ".old"));
+}
+
+// A save that goes on until it is told to fail.
+class SlowEngine : public storage::FailingEngine {
+ public:
+  SlowEngine() : FailingEngine(storage::open_memory({}).first) {}
+  storage::Capabilities capabilities() const override { return {.checkpoint = true}; }
+  storage::Status checkpoint(const std::string&) override {
+    while (!go_on) std::this_thread::yield();
+    return {storage::Status::Code::kNoSpace, "no space"};
+  }
+  std::atomic<bool> go_on{false};
+};
+
+TEST_CASE("there is one save at a time, and a failed one changes nothing") {
+  storage::TemporaryDirectory directory;
+  const std::string path = directory.file("checkpoint");
+  fs::create_directory(path);
+  SlowEngine engine;
+  Stats stats(0);
+  add(stats.changes_since_save, 3);
+  Saver saver(engine, stats, path, 77);
+  REQUIRE(saver.save_in_background());
+  CHECK(saver.saving());
+  CHECK_FALSE(saver.save_in_background());
+  CHECK(saver.save().code() == storage::Status::Code::kBusy);
+  CHECK(saver.last_save_ok());
+  engine.go_on = true;
+  while (saver.saving()) std::this_thread::yield();
+  CHECK_FALSE(saver.last_save_ok());
+  CHECK(saver.last_save_s() == 77);
+  CHECK(stats.changes_since_save == 3);
+  CHECK(stats.saves == 0);
+  CHECK(fs::exists(path));
+  CHECK(saver.save().code() == storage::Status::Code::kNoSpace);
+}
+
+TEST_CASE("an engine without checkpoints is made durable instead") {
+  Saved data(GENERATE(std::string("leveldb"), std::string("memory")));
+  data.put("one");
+  CHECK(data.saver().save().ok());
+  CHECK(data.saver().last_save_ok());
+  CHECK_FALSE(fs::exists(data.path()));
+}
+
+}  // namespace
+}  // namespace ingot::server
