@@ -15,7 +15,7 @@ namespace {
 constexpr uint8_t kHasExpiry = 0x10;
 constexpr uint8_t kHasCollection = 0x20;
 constexpr uint8_t kLimitPassed = 0x40;
-constexpr uint8_t kReserved = 0x80;
+constexpr uint8_t kText = 0x80;
 constexpr uint8_t kTypeMask = 0x0f;
 
 constexpr size_t kExpiryBytes = 16;
@@ -65,6 +65,7 @@ void encode_metadata(const Metadata& metadata, std::string* out) {
   if (has_expiry) header |= kHasExpiry;
   if (metadata.collection) header |= kHasCollection;
   if (metadata.limit_passed) header |= kLimitPassed;
+  if (metadata.text) header |= kText;
   out->clear();
   out->push_back(static_cast<char>(header));
   if (has_expiry) {
@@ -84,12 +85,13 @@ bool decode_metadata(std::string_view record, Metadata* out) {
   if (record.empty()) return false;
   auto header = static_cast<uint8_t>(record[0]);
   uint8_t type = header & kTypeMask;
-  if ((header & kReserved) != 0 || type < static_cast<uint8_t>(ValueType::kString) ||
+  if (type < static_cast<uint8_t>(ValueType::kString) ||
       type > static_cast<uint8_t>(ValueType::kStream)) {
     return false;
   }
   record.remove_prefix(1);
-  *out = Metadata{.type = static_cast<ValueType>(type), .limit_passed = (header & kLimitPassed) != 0};
+  *out = Metadata{.type = static_cast<ValueType>(type), .limit_passed = (header & kLimitPassed) != 0,
+                  .text = (header & kText) != 0};
   if ((header & kHasExpiry) != 0) {
     if (record.size() < kExpiryBytes) return false;
     out->expire_ms = static_cast<int64_t>(read_le64(record));

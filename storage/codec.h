@@ -56,6 +56,8 @@ struct Metadata {
   ValueType type = ValueType::kString;
   // OBJECT ENCODING left the compact form once and stays (Redis: a string that was APPENDed to).
   bool limit_passed = false;
+  // A string that is text although it reads like an integer (Redis: a result of INCRBYFLOAT).
+  bool text = false;
   // Unix milliseconds; 0: never expires.
   int64_t expire_ms = 0;
   // The time under which the expiry index holds this key; 0: not in the index. Never after

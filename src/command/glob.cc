@@ -93,17 +93,19 @@ class Matcher {
 }  // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view text, bool ignore_case) {
+  if (text.empty()) return pattern.empty();
   return Matcher(pattern, text, ignore_case).run();
 }
 
-std::string literal_prefix(std::string_view pattern) {
-  std::string prefix;
+LiteralPrefix literal_prefix(std::string_view pattern) {
+  LiteralPrefix prefix;
   for (size_t i = 0; i < pattern.size(); ++i) {
     char c = pattern[i];
-    if (c == '*' || c == '?' || c == '[') break;
+    if (c == '*' || c == '?' || c == '[') return prefix;
     if (c == '\\' && i + 1 < pattern.size()) c = pattern[++i];
-    prefix.push_back(c);
+    prefix.text.push_back(c);
   }
+  prefix.is_whole = true;
   return prefix;
 }
 

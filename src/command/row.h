@@ -43,11 +43,11 @@ enum : uint32_t {
   kFast = 1u << 12,
   kNoAuth = 1u << 13,
   kMayReplicate = 1u << 14,
-  kNoMulti = 1u << 15,
-  kMovableKeys = 1u << 16,
-  kNoAsyncLoading = 1u << 17,
-  kAllowBusy = 1u << 18,
-  kNoMandatoryKeys = 1u << 19,
+  kNoMandatoryKeys = 1u << 15,
+  kNoAsyncLoading = 1u << 16,
+  kNoMulti = 1u << 17,
+  kMovableKeys = 1u << 18,
+  kAllowBusy = 1u << 19,
 };
 }  // namespace flag
 

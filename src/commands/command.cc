@@ -114,7 +114,7 @@ void command_list(SessionContext& context, Args args) {
       if (filter.takes(subcommand, full)) names.push_back(full);
     }
   }
-  filtered ? context.reply.array(names.size()) : context.reply.set(names.size());
+  context.reply.array(names.size());
   for (const std::string& name : names) context.reply.bulk(name);
 }
 

@@ -17,12 +17,26 @@ using command::ReplySink;
 
 namespace {
 
-constexpr std::array<std::string_view, 20> kFlagNames = {
-    "write",       "readonly",         "denyoom",       "admin",
-    "pubsub",      "noscript",         "blocking",      "loading",
-    "stale",       "skip_monitor",     "skip_slowlog",  "asking",
-    "fast",        "no_auth",          "may_replicate", "no_multi",
-    "movablekeys", "no_async_loading", "allow_busy",    "no_mandatory_keys"};
+constexpr std::array<std::string_view, 20> kFlagNames = {"write",
+                                                         "readonly",
+                                                         "denyoom",
+                                                         "admin",
+                                                         "pubsub",
+                                                         "noscript",
+                                                         "blocking",
+                                                         "loading",
+                                                         "stale",
+                                                         "skip_monitor",
+                                                         "skip_slowlog",
+                                                         "asking",
+                                                         "fast",
+                                                         "no_auth",
+                                                         "may_replicate",
+                                                         "no_mandatory_keys",
+                                                         "no_async_loading",
+                                                         "no_multi",
+                                                         "movablekeys",
+                                                         "allow_busy"};
 constexpr std::array<std::string_view, 21> kAclNames = {
     "@keyspace",   "@read",        "@write",    "@set",         "@sortedset", "@list",
     "@hash",       "@string",      "@bitmap",   "@hyperloglog", "@geo",       "@stream",
@@ -271,17 +285,20 @@ void reply_docs(ReplySink& reply, const CommandRow* parent, const CommandRow& ro
   bool deprecated = !row.deprecated_since.empty();
   auto arguments = ArgumentParser(row.arguments).list();
   reply.bulk(command::full_name(parent, row));
-  reply.map(3 + !row.complexity.empty() + (deprecated ? 2 : 0) + !row.replaced_by.empty() +
+  std::vector<std::string_view> doc_flags;
+  if (deprecated) doc_flags.push_back("deprecated");
+  if (row.debug) doc_flags.push_back("syscmd");
+  reply.map(3 + !row.complexity.empty() + !doc_flags.empty() + deprecated + !row.replaced_by.empty() +
             !row.history.empty() + !arguments.empty() + !row.subcommands.empty());
   reply_text(reply, "summary", row.summary);
   reply_text(reply, "since", row.since);
   reply_text(reply, "group", row.group);
   if (!row.complexity.empty()) reply_text(reply, "complexity", row.complexity);
-  if (deprecated) {
+  if (!doc_flags.empty()) {
     reply.bulk("doc_flags");
-    reply_names(reply, {"deprecated"});
-    reply_text(reply, "deprecated_since", row.deprecated_since);
+    reply_names(reply, doc_flags);
   }
+  if (deprecated) reply_text(reply, "deprecated_since", row.deprecated_since);
   if (!row.replaced_by.empty()) reply_text(reply, "replaced_by", row.replaced_by);
   if (!row.history.empty()) reply_history(reply, row.history);
   if (!arguments.empty()) {

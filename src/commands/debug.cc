@@ -51,8 +51,8 @@ void digest_value(ReadContext& ctx, Args args) {
   for (const std::string_view key : args.subspan(2)) {
     Record record;
     const bool found = ctx.keys.peek(ctx.db, key, &record);
-    ctx.reply.simple(types::digest_text(
-        found ? types::value_digest(ctx.keys.data(), record) : types::Digest{}));
+    ctx.reply.simple(
+        types::digest_text(found ? types::value_digest(ctx.keys.data(), record) : types::Digest{}));
   }
 }
 
@@ -149,8 +149,7 @@ constexpr ProtocolType kProtocolTypes[] = {
     {"string", [](ReplySink& reply) { reply.bulk("Hello World"); }},
     {"integer", [](ReplySink& reply) { reply.integer(12345); }},
     {"double", [](ReplySink& reply) { reply.real(3.141); }},
-    {"bignum",
-     [](ReplySink& reply) { reply.big_number("1234567999999999999999999999999999999"); }},
+    {"bignum", [](ReplySink& reply) { reply.big_number("1234567999999999999999999999999999999"); }},
     {"null", [](ReplySink& reply) { reply.null(); }},
     {"array",
      [](ReplySink& reply) {

@@ -1,4 +1,5 @@
 // When keys expire: EXPIRE and its relatives, TTL and its relatives, PERSIST.
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -6,6 +7,7 @@
 #include "src/command/args.h"
 #include "src/command/context.h"
 #include "src/commands/families.h"
+#include "src/commands/look_at.h"
 
 namespace ingot::commands {
 namespace {
@@ -67,9 +69,18 @@ std::optional<Conditions> read_conditions(WriteContext& ctx, Args args) {
   return conditions;
 }
 
-// The time of expiry in Unix milliseconds, or an answered error. `now_ms` 0: absolute.
-std::optional<int64_t> expiry_time(WriteContext& ctx, Args args, int64_t unit_ms, int64_t now_ms) {
-  std::optional<int64_t> given = command::parse_integer(args[2]);
+// What one of the commands takes for a time.
+struct TimeForm {
+  std::string_view command;  // for the error
+  int64_t unit_ms;
+  bool is_absolute;
+};
+
+// The time of expiry in Unix milliseconds, or an answered error.
+std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, const TimeForm& form) {
+  const int64_t now_ms = form.is_absolute ? 0 : ctx.now_ms();
+  const int64_t unit_ms = form.unit_ms;
+  std::optional<int64_t> given = command::parse_integer(text);
   if (!given) {
     ctx.reply.error(command::error::kNotInteger);
     return std::nullopt;
@@ -80,18 +91,16 @@ std::optional<int64_t> expiry_time(WriteContext& ctx, Args args, int64_t unit_ms
   int64_t ms = overflow ? 0 : *given * unit_ms;
   overflow = overflow || ms > kMax - now_ms;
   if (overflow) {
-    std::string name(args[0]);
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    ctx.reply.error("ERR invalid expire time in '" + name + "' command");
+    ctx.reply.error("ERR invalid expire time in '" + std::string(form.command) + "' command");
     return std::nullopt;
   }
   return ms + now_ms;
 }
 
-void expire_at(WriteContext& ctx, Args args, int64_t unit_ms, int64_t now_ms) {
+void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
   std::optional<Conditions> conditions = read_conditions(ctx, args);
   if (!conditions) return;
-  std::optional<int64_t> when_ms = expiry_time(ctx, args, unit_ms, now_ms);
+  std::optional<int64_t> when_ms = expiry_time(ctx, args[2], form);
   if (!when_ms) return;
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(0);
@@ -107,16 +116,16 @@ void expire_at(WriteContext& ctx, Args args, int64_t unit_ms, int64_t now_ms) {
 }
 
 void expire(WriteContext& ctx, Args args) {
-  expire_at(ctx, args, 1000, ctx.now_ms());
+  set_expiry(ctx, args, {.command = "expire", .unit_ms = 1000, .is_absolute = false});
 }
 void pexpire(WriteContext& ctx, Args args) {
-  expire_at(ctx, args, 1, ctx.now_ms());
+  set_expiry(ctx, args, {.command = "pexpire", .unit_ms = 1, .is_absolute = false});
 }
 void expireat(WriteContext& ctx, Args args) {
-  expire_at(ctx, args, 1000, 0);
+  set_expiry(ctx, args, {.command = "expireat", .unit_ms = 1000, .is_absolute = true});
 }
 void pexpireat(WriteContext& ctx, Args args) {
-  expire_at(ctx, args, 1, 0);
+  set_expiry(ctx, args, {.command = "pexpireat", .unit_ms = 1, .is_absolute = true});
 }
 
 void persist(WriteContext& ctx, Args args) {
@@ -133,11 +142,7 @@ void persist(WriteContext& ctx, Args args) {
 // -2: no such key, -1: it never expires; else when, or how long from `since_ms` on, in units.
 void reply_expiry(ReadContext& ctx, Args args, int64_t unit_ms, int64_t since_ms) {
   Record record;
-  if (!ctx.keys.peek(ctx.db, args[1], &record)) {
-    ++ctx.keys.misses;
-    return ctx.reply.integer(-2);
-  }
-  ++ctx.keys.hits;
+  if (!look_at(ctx.keys, ctx.db, args[1], &record)) return ctx.reply.integer(-2);
   if (record.expire_ms() == 0) return ctx.reply.integer(-1);
   // Seconds are rounded; unsigned, because the largest time has no room for it.
   auto ms = static_cast<uint64_t>(std::max<int64_t>(0, record.expire_ms() - since_ms));

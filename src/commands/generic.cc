@@ -4,8 +4,10 @@
 
 #include "src/command/args.h"
 #include "src/command/context.h"
+#include "src/commands/database_index.h"
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
+#include "src/commands/look_at.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -37,13 +39,20 @@ void del(WriteContext& ctx, Args args) {
 void exists(ReadContext& ctx, Args args) {
   int64_t found = 0;
   Record record;
+  for (std::string_view name : args.subspan(1)) found += look_at(ctx.keys, ctx.db, name, &record);
+  ctx.reply.integer(found);
+}
+
+void touch(ReadContext& ctx, Args args) {
+  int64_t found = 0;
+  Record record;
   for (std::string_view name : args.subspan(1)) found += ctx.keys.find(ctx.db, name, &record);
   ctx.reply.integer(found);
 }
 
 void type(ReadContext& ctx, Args args) {
   Record record;
-  bool found = ctx.keys.peek(ctx.db, args[1], &record);
+  const bool found = look_at(ctx.keys, ctx.db, args[1], &record);
   ctx.reply.simple(found ? types::type_name(record.type()) : "none");
 }
 
@@ -77,23 +86,8 @@ void renamenx(WriteContext& ctx, Args args) {
   rename_to(ctx, args, false);
 }
 
-// A database's number from an argument, or an answered error.
-std::optional<int> database(WriteContext& ctx, std::string_view text,
-                            std::string_view not_a_number) {
-  std::optional<int64_t> number = command::parse_integer(text);
-  if (!number || *number < INT32_MIN || *number > INT32_MAX) {
-    ctx.reply.error(not_a_number);
-    return std::nullopt;
-  }
-  if (*number < 0 || *number >= static_cast<int64_t>(ctx.keys.databases().size())) {
-    ctx.reply.error(command::error::kDbOutOfRange);
-    return std::nullopt;
-  }
-  return static_cast<int>(*number);
-}
-
 void move(WriteContext& ctx, Args args) {
-  std::optional<int> target_db = database(ctx, args[2], command::error::kNotInteger);
+  std::optional<int> target_db = database_index(ctx, args[2]);
   if (!target_db) return;
   if (*target_db == ctx.db) return ctx.reply.error(command::error::kSameObject);
   Record record;
@@ -113,8 +107,7 @@ void copy(WriteContext& ctx, Args args) {
     if (options.word("replace")) {
       replace = true;
     } else if (options.left() >= 2 && options.word("db")) {
-      std::optional<int> chosen =
-          database(ctx, options.text(), "ERR value is not an integer or out of range");
+      std::optional<int> chosen = database_index(ctx, options.text());
       if (!chosen) return;
       target_db = *chosen;
     } else {
@@ -222,7 +215,7 @@ constexpr CommandRow kRows[] = {
      .summary = "Mark keys as just used",
      .tips = "request_policy:multi_shard,response_policy:agg_sum",
      .arguments = "key:key#0*",
-     .handler = exists},
+     .handler = touch},
     {.name = "type",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,

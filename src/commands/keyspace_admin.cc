@@ -44,21 +44,18 @@ void flushall(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
-// An index as Redis reads it, or the answered error.
-std::optional<int64_t> index_from(WriteContext& ctx, std::string_view text,
-                                  std::string_view error) {
-  std::optional<int64_t> index = command::parse_integer(text);
-  if (index && *index >= INT32_MIN && *index <= INT32_MAX) return index;
-  ctx.reply.error(error);
-  return std::nullopt;
+// Nothing when it is no int.
+std::optional<int64_t> parse_index(std::string_view text) {
+  const std::optional<int64_t> index = command::parse_integer(text);
+  return index && *index >= INT32_MIN && *index <= INT32_MAX ? index : std::nullopt;
 }
 
 void swapdb(WriteContext& ctx, Args args) {
-  auto first = index_from(ctx, args[1], "ERR invalid first DB index");
-  if (!first) return;
-  auto second = index_from(ctx, args[2], "ERR invalid second DB index");
-  if (!second) return;
-  auto databases = static_cast<int64_t>(ctx.keys.databases().size());
+  const auto first = parse_index(args[1]);
+  if (!first) return ctx.reply.error("ERR invalid first DB index");
+  const auto second = parse_index(args[2]);
+  if (!second) return ctx.reply.error("ERR invalid second DB index");
+  const auto databases = static_cast<int64_t>(ctx.keys.databases().size());
   if (*first < 0 || *first >= databases || *second < 0 || *second >= databases) {
     return ctx.reply.error(command::error::kDbOutOfRange);
   }

@@ -7,6 +7,7 @@
 #include "src/command/context.h"
 #include "src/command/help.h"
 #include "src/commands/families.h"
+#include "src/commands/look_at.h"
 #include "src/commands/value_facts.h"
 #include "src/exec/services.h"
 #include "src/server/config.h"
@@ -33,26 +34,26 @@ bool policy_is_lfu(ReadContext& ctx) {
 }
 
 // Redis answers null for a key that is not there.
-bool peek(ReadContext& ctx, Args args, Record* record) {
-  if (ctx.keys.peek(ctx.db, args[2], record)) return true;
+bool look_up(ReadContext& ctx, Args args, Record* record) {
+  if (look_at(ctx.keys, ctx.db, args[2], record)) return true;
   ctx.reply.null();
   return false;
 }
 
 void encoding(ReadContext& ctx, Args args) {
   Record record;
-  if (peek(ctx, args, &record)) ctx.reply.bulk(types::string_encoding(record));
+  if (look_up(ctx, args, &record)) ctx.reply.bulk(types::string_encoding(record));
 }
 
 void refcount(ReadContext& ctx, Args args) {
   Record record;
-  if (!peek(ctx, args, &record)) return;
+  if (!look_up(ctx, args, &record)) return;
   ctx.reply.integer(reference_count(record));
 }
 
 void idletime(ReadContext& ctx, Args args) {
   Record record;
-  if (!peek(ctx, args, &record)) return;
+  if (!look_up(ctx, args, &record)) return;
   if (policy_is_lfu(ctx)) {
     return ctx.reply.error(
         "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when "
@@ -66,7 +67,7 @@ constexpr int64_t kLfuInitial = 5;
 
 void freq(ReadContext& ctx, Args args) {
   Record record;
-  if (!peek(ctx, args, &record)) return;
+  if (!look_up(ctx, args, &record)) return;
   if (!policy_is_lfu(ctx)) {
     return ctx.reply.error(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note "

@@ -1,7 +1,13 @@
 // Walking the keys: SCAN, KEYS, RANDOMKEY. A pattern with a literal beginning seeks to it.
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
 #include <optional>
 #include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "src/command/args.h"
 #include "src/command/context.h"
@@ -9,6 +15,7 @@
 #include "src/commands/families.h"
 #include "src/exec/services.h"
 #include "src/types/key_cursor.h"
+#include "src/types/key_walk.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -20,66 +27,68 @@ using command::ArgReader;
 using command::Args;
 using command::CommandRow;
 using command::ReadContext;
-using storage::Space;
+using types::KeyWalk;
 using types::Record;
 
-// The keys of a database that begin with `prefix`, in order, expired ones included.
-class KeyWalk {
- public:
-  KeyWalk(ReadContext& ctx, std::string_view prefix)
-      : data_(ctx.keys.data()), keyspace_(ctx.keys.keyspace(ctx.db)) {
-    begin_ = storage::meta_key(keyspace_, prefix);
-    cursor_ = data_.cursor(Space::kMeta, begin_, end_of_prefix());
-  }
-  ~KeyWalk() { data_.check(*cursor_); }
-  KeyWalk(const KeyWalk&) = delete;
-  KeyWalk& operator=(const KeyWalk&) = delete;
+// So many bytes of names end a call of SCAN, whatever its COUNT.
+constexpr size_t kScanBytesMax = 1 << 20;
 
-  void seek_first() { cursor_->seek(begin_); }
-  void seek_last() { cursor_->seek_for_prev(end_of_prefix()); }
-  // To the first key behind `key` (which may lie before the prefix).
-  void seek_behind(std::string_view key) {
-    std::string from = storage::meta_key(keyspace_, key);
-    from.push_back('\0');
-    cursor_->seek(std::max(from, begin_));
+// Names of keys, close together.
+class Names {
+ public:
+  void add(std::string_view name) {
+    bytes_.append(name);
+    ends_.push_back(bytes_.size());
   }
-  void seek(std::string_view key) { cursor_->seek(storage::meta_key(keyspace_, key)); }
-  bool valid() const { return cursor_->valid(); }
-  void next() { cursor_->next(); }
-  std::string_view key() const { return storage::user_key_of(cursor_->key()); }
-  bool load(Record* record) const { return record->assign(std::string(cursor_->value())); }
+  size_t bytes() const { return bytes_.size(); }
+  void reply_to(command::ReplySink& reply) const {
+    reply.array(ends_.size());
+    size_t begin = 0;
+    for (const size_t end : ends_) {
+      reply.bulk(std::string_view(bytes_).substr(begin, end - begin));
+      begin = end;
+    }
+  }
 
  private:
-  // The first key that no longer begins with the prefix.
-  std::string end_of_prefix() const {
-    std::string end = begin_;
-    while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
-    if (!end.empty()) end.back() = static_cast<char>(end.back() + 1);
-    return end;
-  }
-
-  storage::Reader& data_;
-  storage::KeyspaceId keyspace_;
-  std::string begin_;
-  std::unique_ptr<storage::Cursor> cursor_;
+  std::string bytes_;
+  std::vector<size_t> ends_;
 };
 
-bool live(ReadContext& ctx, const KeyWalk& walk, Record* record) {
-  return walk.load(record) && !ctx.keys.expired(*record);
+class Pattern {
+ public:
+  explicit Pattern(std::string_view pattern)
+      : pattern_(pattern), prefix_(command::literal_prefix(pattern)) {}
+
+  // What matches begins with this, or is it.
+  const std::string& prefix() const { return prefix_.text; }
+  bool is_literal() const { return prefix_.is_whole; }
+  bool matches(std::string_view name) const {
+    return pattern_ == "*" || command::glob_matches(pattern_, name);
+  }
+
+ private:
+  std::string_view pattern_;
+  command::LiteralPrefix prefix_;
+};
+
+bool read_live(ReadContext& ctx, const KeyWalk& walk, Record* record) {
+  return walk.read(record) && !ctx.keys.expired(*record);
 }
 
 void keys(ReadContext& ctx, Args args) {
-  std::string_view pattern = args[1];
-  std::vector<std::string> found;
-  KeyWalk walk(ctx, command::literal_prefix(pattern));
+  const Pattern pattern(args[1]);
+  Names found;
   Record record;
-  for (walk.seek_first(); walk.valid(); walk.next()) {
-    if (command::glob_matches(pattern, walk.key()) && live(ctx, walk, &record)) {
-      found.emplace_back(walk.key());
-    }
+  if (pattern.is_literal()) {
+    if (ctx.keys.peek(ctx.db, pattern.prefix(), &record)) found.add(pattern.prefix());
+    return found.reply_to(ctx.reply);
   }
-  ctx.reply.array(found.size());
-  for (const std::string& name : found) ctx.reply.bulk(name);
+  KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), pattern.prefix());
+  for (walk.seek_first(); walk.valid(); walk.next()) {
+    if (pattern.matches(walk.key()) && read_live(ctx, walk, &record)) found.add(walk.key());
+  }
+  found.reply_to(ctx.reply);
 }
 
 struct ScanOptions {
@@ -106,104 +115,79 @@ bool read_scan_options(ReadContext& ctx, Args args, ScanOptions* options) {
   return !reader.failed();
 }
 
-// Where a cursor stands: the keyspace that it was made for, and the last key that it visited.
-std::string position_of(storage::KeyspaceId keyspace, std::string_view key) {
-  return storage::meta_key(keyspace, key);
-}
-
-// As Redis reads it: digits, perhaps after a sign, of an unsigned long; nothing is 0.
-std::optional<uint64_t> parse_cursor(std::string_view text) {
+// As Redis reads it: digits, perhaps behind a sign, of an unsigned long; nothing is 0.
+std::optional<uint64_t> parse_cursor(const std::string& text) {
   if (!text.empty() && std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
-  std::string copy(text);
   char* end = nullptr;
   errno = 0;
-  uint64_t cursor = std::strtoull(copy.c_str(), &end, 10);
-  if (errno == ERANGE || end != copy.c_str() + copy.size()) return std::nullopt;
+  const uint64_t cursor = std::strtoull(text.c_str(), &end, 10);
+  if (errno == ERANGE || end != text.c_str() + text.size()) return std::nullopt;
   return cursor;
 }
 
-void scan(ReadContext& ctx, Args args) {
-  std::optional<uint64_t> cursor = parse_cursor(args[1]);
-  ScanOptions options;
-  if (!cursor) return ctx.reply.error("ERR invalid cursor");
-  if (!read_scan_options(ctx, args, &options)) return;
-  storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
-  KeyWalk walk(ctx, command::literal_prefix(options.pattern));
-  if (*cursor == 0) {
+// Goes where the cursor stands. False when it is not of this database's keys.
+bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
+  if (cursor == 0) {
     walk.seek_first();
-  } else {
-    std::optional<std::string> position = ctx.services.cursors.find(*cursor);
-    if (!position) return ctx.reply.error("ERR invalid cursor");
-    // A flush or a swap in between: what is left of that iteration is nothing.
-    bool same = position->starts_with(position_of(keyspace, {}));
-    if (same) walk.seek_behind(storage::user_key_of(*position));
-    if (!same) walk.seek_last();
-    if (!same && walk.valid()) walk.next();
+    return true;
   }
-  std::vector<std::string> found;
+  const std::optional<std::string> position = ctx.services.cursors.find(cursor);
+  if (!position) return false;
+  const storage::KeyspaceId keyspace = storage::read_be32(*position);
+  if (keyspace == ctx.keys.keyspace(ctx.db)) {
+    walk.seek_behind(storage::user_key_of(*position));
+    return true;
+  }
+  // Where the keys were flushed, none of them is left: the walk stays at its end.
+  return std::ranges::find(ctx.keys.databases(), keyspace) == ctx.keys.databases().end();
+}
+
+void scan(ReadContext& ctx, Args args) {
+  constexpr std::string_view kInvalidCursor = "ERR invalid cursor";
+  const std::optional<uint64_t> cursor = parse_cursor(std::string(args[1]));
+  if (!cursor) return ctx.reply.error(kInvalidCursor);
+  ScanOptions options;
+  if (!read_scan_options(ctx, args, &options)) return;
+  const Pattern pattern(options.pattern);
+  const storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
+  KeyWalk walk(ctx.keys.data(), keyspace, pattern.prefix());
+  if (!resume(ctx, walk, *cursor)) return ctx.reply.error(kInvalidCursor);
+
+  Names found;
   std::string last;
   Record record;
-  for (int64_t visited = 0; walk.valid() && visited < options.count; ++visited, walk.next()) {
+  for (int64_t visited = 0;
+       walk.valid() && visited < options.count && found.bytes() < kScanBytesMax;
+       ++visited, walk.next()) {
     last = walk.key();
-    if (!live(ctx, walk, &record) || !command::glob_matches(options.pattern, last)) continue;
-    if (options.type &&
-        !command::equals_ignore_case(*options.type, types::type_name(record.type()))) {
-      continue;
-    }
-    found.push_back(last);
+    if (!pattern.matches(last) || !read_live(ctx, walk, &record)) continue;
+    const std::string_view type = types::type_name(record.type());
+    if (!options.type || command::equals_ignore_case(*options.type, type)) found.add(last);
   }
-  uint64_t next = walk.valid() ? ctx.services.cursors.add(position_of(keyspace, last)) : 0;
+  const uint64_t next =
+      walk.valid() ? ctx.services.cursors.add(storage::meta_key(keyspace, last)) : 0;
   ctx.reply.array(2);
   ctx.reply.bulk(std::to_string(next));
-  ctx.reply.array(found.size());
-  for (const std::string& name : found) ctx.reply.bulk(name);
+  found.reply_to(ctx.reply);
 }
 
-// A key between two others, at random in byte order: shares their common beginning.
-std::string random_between(std::string_view low, std::string_view high, std::mt19937_64& random) {
-  size_t same = 0;
-  while (same < low.size() && same < high.size() && low[same] == high[same]) ++same;
-  auto value = [same](std::string_view key) {
-    uint64_t number = 0;
-    for (size_t i = same; i < same + 7; ++i) {
-      number = number << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0);
-    }
-    return number;
-  };
-  uint64_t chosen = std::uniform_int_distribution<uint64_t>(
-      value(low), std::max(value(low), value(high)))(random);
-  std::string key(low.substr(0, same));
-  for (int shift = 48; shift >= 0; shift -= 8) {
-    key.push_back(static_cast<char>(chosen >> shift & 0xff));
-  }
-  return key;
-}
-
-// Not uniform: a key behind a gap in the order is likelier. The random steps even that out for
-// keys that are alike; no scan and no index is needed.
 void randomkey(ReadContext& ctx, Args) {
   constexpr int kTries = 16;
-  constexpr int kStepsMax = 64;
   thread_local std::mt19937_64 random{std::random_device{}()};
-  KeyWalk walk(ctx, {});
-  walk.seek_first();
-  if (!walk.valid()) return ctx.reply.null();
-  std::string first(walk.key());
-  walk.seek_last();
-  std::string last(walk.valid() ? walk.key() : first);
+  KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), {});
   Record record;
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    walk.seek(random_between(first, last, random));
-    if (!walk.valid()) walk.seek_first();
-    for (uint64_t steps = random() % kStepsMax; steps > 0; --steps) {
-      walk.next();
-      if (!walk.valid()) walk.seek_first();
-    }
-    if (live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
+    types::seek_random(walk, random);
+    if (!walk.valid()) return ctx.reply.null();
+    if (read_live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
   }
-  // Nearly all have expired: the first that has not.
-  for (walk.seek_first(); walk.valid(); walk.next()) {
-    if (live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
+  // Most have expired: the next one that has not.
+  const std::string start(walk.key());
+  for (; walk.valid(); walk.next()) {
+    if (read_live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
+  }
+  for (walk.seek_first(); walk.valid() && walk.key() < start; walk.next()) {
+    if (read_live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
   }
   ctx.reply.null();
 }

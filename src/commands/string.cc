@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "src/command/context.h"
 #include "src/commands/families.h"
@@ -27,6 +28,10 @@ using types::Record;
 template <typename Context>
 bool reply_value(Context& ctx, std::string_view key, Record* record, bool* found) {
   *found = ctx.keys.find(ctx.db, key, record);
+  if constexpr (std::is_same_v<Context, WriteContext>) {
+    types::Effects& effects = ctx.keys.effects();
+    ++(*found ? effects.lookup_hits : effects.lookup_misses);
+  }
   if (!*found) {
     ctx.reply.null();
     return true;

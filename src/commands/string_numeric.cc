@@ -27,9 +27,9 @@ using types::Record;
 
 // The number's text becomes the string; its expiry stays.
 void store_number(WriteContext& ctx, std::string_view key, const Record* before,
-                  std::string_view digits) {
+                  std::string_view digits, bool text) {
   types::store_string(ctx.keys, ctx.db, key, before, digits,
-                      before != nullptr ? before->expire_ms() : 0);
+                      before != nullptr ? before->expire_ms() : 0, text);
 }
 
 void increment(WriteContext& ctx, std::string_view key, int64_t by) {
@@ -47,7 +47,7 @@ void increment(WriteContext& ctx, std::string_view key, int64_t by) {
   }
   char digits[24];
   const auto end = std::to_chars(digits, std::end(digits), value).ptr;
-  store_number(ctx, key, found ? &old : nullptr, {digits, static_cast<size_t>(end - digits)});
+  store_number(ctx, key, found ? &old : nullptr, {digits, static_cast<size_t>(end - digits)}, /*text=*/false);
   ctx.reply.integer(value);
 }
 
@@ -102,7 +102,7 @@ void incrbyfloat(WriteContext& ctx, Args args) {
     return ctx.reply.error("ERR increment would produce NaN or Infinity");
   }
   const std::string digits = print_number(value);
-  store_number(ctx, args[1], found ? &old : nullptr, digits);
+  store_number(ctx, args[1], found ? &old : nullptr, digits, /*text=*/true);
   ctx.reply.bulk(digits);
 }
 

@@ -218,6 +218,8 @@ Status Group::commit(storage::Durability durability) {
 void Group::release() {
   server::Stats& stats = services_.stats;
   if (effects_.expired_keys != 0) server::add(stats.expired_keys, effects_.expired_keys);
+  if (effects_.lookup_hits != 0) server::add(stats.keyspace_hits, effects_.lookup_hits);
+  if (effects_.lookup_misses != 0) server::add(stats.keyspace_misses, effects_.lookup_misses);
   if (effects_.changes != 0) server::add(stats.changes_since_save, effects_.changes);
   if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
     services_.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);

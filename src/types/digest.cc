@@ -19,8 +19,9 @@ using storage::Status;
 
 namespace {
 
-constexpr uint64_t kPieceBytes = 4 * storage::kStringChunkBytes;  // of a long string, held at a time
-constexpr uint32_t kRedisString = 0;                              // Redis' number of the type
+constexpr uint64_t kPieceBytes =
+    4 * storage::kStringChunkBytes;   // of a long string, held at a time
+constexpr uint32_t kRedisString = 0;  // Redis' number of the type
 constexpr std::string_view kExpires = "!!expire!!";
 
 class Sha1 {
@@ -46,7 +47,7 @@ class Sha1 {
   void restart() { EVP_DigestInit_ex(context_.get(), EVP_sha1(), nullptr); }
 
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(),
-                                                                  EVP_MD_CTX_free};
+                                                                   EVP_MD_CTX_free};
 };
 
 std::string_view bytes_of(const Digest& digest) {

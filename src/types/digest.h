@@ -1,8 +1,8 @@
 // The checksums of DEBUG DIGEST and DIGEST-VALUE: the very bytes that Redis answers for the same
 // data, so that two servers can be compared by them. Pure but for what they read; any thread.
 //
-// Every element is hashed with SHA-1. What has an order is *mixed* into a digest: the element's hash
-// is xored in, then the digest is hashed itself. What has none is only xored in.
+// Every element is hashed with SHA-1. What has an order is *mixed* into a digest: the element's
+// hash is xored in, then the digest is hashed itself. What has none is only xored in.
 #pragma once
 
 #include <array>

@@ -31,7 +31,9 @@ class KeyWalk {
   // To the first key that is not before `key`, and the last one that is not behind it; `key` may
   // lie outside of the prefix.
   void seek(std::string_view key);
-  void seek_back(std::string_view key) { cursor_->seek_for_prev(storage::meta_key(keyspace_, key)); }
+  void seek_back(std::string_view key) {
+    cursor_->seek_for_prev(storage::meta_key(keyspace_, key));
+  }
   void seek_behind(std::string_view key);
   void next() { cursor_->next(); }
 

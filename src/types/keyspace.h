@@ -35,6 +35,7 @@ class Record {
   storage::ValueType type() const { return meta_.type; }
   int64_t expire_ms() const { return meta_.expire_ms; }
   bool limit_passed() const { return meta_.limit_passed; }
+  bool text() const { return meta_.text; }
   const std::optional<storage::Metadata::Collection>& collection() const { return meta_.collection; }
   std::string_view payload() const {
     return std::string_view(bytes_).substr(bytes_.size() - payload_bytes_);
@@ -141,6 +142,8 @@ struct Effects {
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
+  uint64_t lookup_hits = 0;    // of writes that answer the old value, as GETDEL does
+  uint64_t lookup_misses = 0;
   uint64_t expired_keys = 0;
   uint64_t changes = 0;  // rdb_changes_since_last_save
 

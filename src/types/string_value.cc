@@ -69,7 +69,7 @@ uint64_t string_length(const Record& record) {
 
 std::string_view string_encoding(const Record& record) {
   if (record.collection() || record.limit_passed()) return "raw";
-  if (is_canonical_integer(record.payload())) return "int";
+  if (!record.text() && is_canonical_integer(record.payload())) return "int";
   return record.payload().size() <= kEmbeddedBytesMax ? "embstr" : "raw";
 }
 
@@ -100,8 +100,8 @@ void read_string(storage::Reader& data, storage::CollectionId id, uint64_t offse
 }
 
 void store_string(KeyWriter& keys, int db, std::string_view key, const Record* before,
-                  std::string_view value, int64_t expire_ms) {
-  Metadata after{.type = storage::ValueType::kString, .expire_ms = expire_ms};
+                  std::string_view value, int64_t expire_ms, bool text) {
+  Metadata after{.type = storage::ValueType::kString, .text = text, .expire_ms = expire_ms};
   if (value.size() <= kInlineStringMax) {
     after.payload = value;
   } else {

@@ -30,9 +30,10 @@ void read_string(storage::Reader& data, const Record& record, uint64_t offset, u
 void read_string(storage::Reader& data, storage::CollectionId id, uint64_t offset, uint64_t bytes,
                  std::string* out);
 
-// Sets the whole string. `before` as for KeyWriter::store; expire_ms 0: for ever.
+// Sets the whole string. `before` as for KeyWriter::store; expire_ms 0: for ever; `text`: OBJECT
+// ENCODING does not call it an integer whatever it reads like.
 void store_string(KeyWriter& keys, int db, std::string_view key, const Record* before,
-                  std::string_view value, int64_t expire_ms);
+                  std::string_view value, int64_t expire_ms, bool text = false);
 // Writes `bytes` over the string at `offset`, which may lie behind its end; null `before` is an
 // empty string. Keeps the expiry.
 void write_string(KeyWriter& keys, int db, std::string_view key, const Record* before,
