@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "src/commands/families.h"
-
 namespace ingot::command {
 
 namespace {
@@ -15,15 +13,6 @@ std::string lower(std::string_view text) {
   std::transform(result.begin(), result.end(), result.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
-}
-
-std::vector<std::span<const CommandRow>> families() {
-  using namespace commands;
-  return {string_rows(),     string_numeric_rows(), string_range_rows(), lcs_rows(),
-          generic_rows(),    expire_rows(),         scan_rows(),         object_rows(),
-          transaction_rows(), connection_rows(),    client_rows(),       server_rows(),
-          keyspace_admin_rows(), config_rows(),     command_rows(),      debug_rows(),
-          cluster_rows()};
 }
 
 // Redis shows the first arguments, each and all of them cut.
@@ -103,9 +92,8 @@ void add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt
 
 }  // namespace
 
-std::optional<std::string> Table::check_renames(
-    std::span<const std::pair<std::string, std::string>> renames) {
-  Table table;
+std::optional<std::string> Table::check_renames(Families families, Renames renames) {
+  Table table(families, {});
   for (const auto& [from, to] : renames) {
     if (table.find(from) == nullptr) return "No such command in rename-command";
     if (!to.empty() && table.find(to) != nullptr) return "Target command name already exists";
@@ -116,8 +104,8 @@ std::optional<std::string> Table::check_renames(
   return std::nullopt;
 }
 
-Table::Table(std::span<const std::pair<std::string, std::string>> renames) {
-  for (auto family : families()) {
+Table::Table(Families families, Renames renames) {
+  for (auto family : families) {
     for (const CommandRow& row : family) {
       rows_.push_back(&row);
       by_name_.emplace(std::string(row.name), &row);

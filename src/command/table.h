@@ -1,4 +1,4 @@
-// All commands by name: the one list of the families, with rename-command applied, and look-up.
+// All commands by name, with rename-command applied, and look-up.
 // Constant after construction; any thread.
 #pragma once
 
@@ -23,10 +23,13 @@ struct Resolved {
 
 class Table {
  public:
-  // `renames`: from, to ("" removes). Fails with a sentence when a name is unknown or taken.
-  static std::optional<std::string> check_renames(
-      std::span<const std::pair<std::string, std::string>> renames);
-  explicit Table(std::span<const std::pair<std::string, std::string>> renames = {});
+  using Families = std::span<const std::span<const CommandRow>>;
+  using Renames = std::span<const std::pair<std::string, std::string>>;  // from, to ("" removes)
+
+  // Fails with a sentence when a name is unknown or taken.
+  static std::optional<std::string> check_renames(Families families, Renames renames);
+  // `families` is read here only; the rows behind it stay.
+  explicit Table(Families families, Renames renames = {});
 
   const CommandRow* find(std::string_view name) const;  // top level, any case
   // The row to run, or on failure Redis' error reply (unknown command or subcommand, arity) in

@@ -103,12 +103,10 @@ void command_list(SessionContext& context, Args args) {
       return context.reply.error(command::error::kSyntax);
     }
   }
-  bool filtered = args.size() != 2;
   std::vector<std::string> names;
   for (const CommandRow* row : context.services.table.rows()) {
     std::string name(row->name);
     if (filter.takes(*row, name)) names.push_back(name);
-    if (!filtered) continue;
     for (const CommandRow& subcommand : row->subcommands) {
       std::string full = command::full_name(row, subcommand);
       if (filter.takes(subcommand, full)) names.push_back(full);

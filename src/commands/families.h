@@ -1,8 +1,9 @@
-// The families of commands: each file of this folder exports its rows here, and command/table.cc
-// lists them.
+// The families of commands: each file of this folder exports its rows here; families.cc is the one
+// list of them.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "src/command/row.h"
 
@@ -25,5 +26,7 @@ std::span<const command::CommandRow> string_numeric_rows();
 std::span<const command::CommandRow> string_range_rows();
 std::span<const command::CommandRow> string_rows();
 std::span<const command::CommandRow> transaction_rows();
+
+std::vector<std::span<const command::CommandRow>> all_families();
 
 }  // namespace ingot::commands

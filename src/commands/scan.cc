@@ -27,11 +27,12 @@ using command::ArgReader;
 using command::Args;
 using command::CommandRow;
 using command::ReadContext;
+using storage::Metadata;
 using types::KeyWalk;
 using types::Record;
 
 // So many bytes of names end a call of SCAN, whatever its COUNT.
-constexpr size_t kScanBytesMax = 1 << 20;
+constexpr size_t kScanBytesMax = 4 << 20;
 
 // Names of keys, close together.
 class Names {
@@ -72,21 +73,23 @@ class Pattern {
   command::LiteralPrefix prefix_;
 };
 
-bool read_live(ReadContext& ctx, const KeyWalk& walk, Record* record) {
-  return walk.read(record) && !ctx.keys.expired(*record);
+// False for a key that has expired.
+bool read_live(ReadContext& ctx, const KeyWalk& walk, Metadata* metadata) {
+  return walk.read(metadata) && (metadata->expire_ms == 0 || metadata->expire_ms > ctx.now_ms());
 }
 
 void keys(ReadContext& ctx, Args args) {
   const Pattern pattern(args[1]);
   Names found;
-  Record record;
   if (pattern.is_literal()) {
+    Record record;
     if (ctx.keys.peek(ctx.db, pattern.prefix(), &record)) found.add(pattern.prefix());
     return found.reply_to(ctx.reply);
   }
   KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), pattern.prefix());
+  Metadata metadata;
   for (walk.seek_first(); walk.valid(); walk.next()) {
-    if (pattern.matches(walk.key()) && read_live(ctx, walk, &record)) found.add(walk.key());
+    if (pattern.matches(walk.key()) && read_live(ctx, walk, &metadata)) found.add(walk.key());
   }
   found.reply_to(ctx.reply);
 }
@@ -132,7 +135,7 @@ bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
     return true;
   }
   const std::optional<std::string> position = ctx.services.cursors.find(cursor);
-  if (!position) return false;
+  if (!position || position->size() < sizeof(storage::KeyspaceId)) return false;
   const storage::KeyspaceId keyspace = storage::read_be32(*position);
   if (keyspace == ctx.keys.keyspace(ctx.db)) {
     walk.seek_behind(storage::user_key_of(*position));
@@ -155,13 +158,13 @@ void scan(ReadContext& ctx, Args args) {
 
   Names found;
   std::string last;
-  Record record;
+  Metadata metadata;
   for (int64_t visited = 0;
        walk.valid() && visited < options.count && found.bytes() < kScanBytesMax;
        ++visited, walk.next()) {
     last = walk.key();
-    if (!pattern.matches(last) || !read_live(ctx, walk, &record)) continue;
-    const std::string_view type = types::type_name(record.type());
+    if (!pattern.matches(last) || !read_live(ctx, walk, &metadata)) continue;
+    const std::string_view type = types::type_name(metadata.type);
     if (!options.type || command::equals_ignore_case(*options.type, type)) found.add(last);
   }
   const uint64_t next =
@@ -175,19 +178,19 @@ void randomkey(ReadContext& ctx, Args) {
   constexpr int kTries = 16;
   thread_local std::mt19937_64 random{std::random_device{}()};
   KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), {});
-  Record record;
+  Metadata metadata;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     types::seek_random(walk, random);
     if (!walk.valid()) return ctx.reply.null();
-    if (read_live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
+    if (read_live(ctx, walk, &metadata)) return ctx.reply.bulk(walk.key());
   }
   // Most have expired: the next one that has not.
   const std::string start(walk.key());
   for (; walk.valid(); walk.next()) {
-    if (read_live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
+    if (read_live(ctx, walk, &metadata)) return ctx.reply.bulk(walk.key());
   }
   for (walk.seek_first(); walk.valid() && walk.key() < start; walk.next()) {
-    if (read_live(ctx, walk, &record)) return ctx.reply.bulk(walk.key());
+    if (read_live(ctx, walk, &metadata)) return ctx.reply.bulk(walk.key());
   }
   ctx.reply.null();
 }

@@ -22,8 +22,9 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::string_view kMarker{"\0", 1};
 constexpr int64_t kGatherMs = 2'000;  // how long drops wait for others to share a compaction with
-constexpr int64_t kRestFactor = 9;  // rests nine times as long as a round took, but no longer than
-constexpr int64_t kRestMaxMs = 30'000;
+// After a round it rests four times as long as the engine had work with it, up to a limit.
+constexpr int64_t kRestFactor = 4;
+constexpr int64_t kRestMaxMs = 15'000;
 constexpr int64_t kViewPollMs = 50;
 constexpr int64_t kRetryMs = 5'000;  // after the engine failed
 // Neighbours in the element spaces, reclaimed by one call: bounds its memory, and how long stop()
@@ -49,7 +50,10 @@ Collector::~Collector() {
 }
 
 void Collector::start() {
-  sweep_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    sweep_ = true;  // what an earlier run left over
+  }
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "collector");
     run();
@@ -120,7 +124,7 @@ void Collector::run() {
   Collections collections;
   bool failing = false;
   for (bool swept = false; gather(&collections, &swept);) {
-    auto start = Steady::now();
+    worked_ms_ = 0;
     Status status = swept ? sweep() : settle();
     if (status.ok() && !swept) status = reclaim(std::move(collections));
     in_hand_ = 0;
@@ -137,7 +141,7 @@ void Collector::run() {
     } else {
       failing = false;
     }
-    int64_t rest_ms = std::min(kRestMaxMs, kRestFactor * ms_since(start));
+    const int64_t rest_ms = std::min(kRestMaxMs, kRestFactor * worked_ms_);
     if (!pause(failing ? kRetryMs : rest_ms)) return;
   }
 }
@@ -182,9 +186,7 @@ Status Collector::read_piece(GarbageKind kind, std::string from, Piece* piece) {
   for (cursor->seek(from); cursor->valid(); cursor->next()) {
     GarbageKind found;
     uint64_t id = 0;
-    if (!storage::decode_garbage_key(cursor->key(), &found, &id)) {
-      return {Status::Code::kCorruption, "unreadable garbage record"};
-    }
+    if (!storage::decode_garbage_key(cursor->key(), &found, &id)) continue;
     if (found != kind) break;
     if (piece->ids.size() == kPieceIds) {
       piece->next = cursor->key();
@@ -211,7 +213,7 @@ Status Collector::bury(storage::KeyspaceId keyspace) {
   // Once the records are gone, nothing else tells of the collections.
   if (Status status = engine_.sync(); !status.ok()) return status;
   KeyRange range{.begin = storage::meta_key(keyspace, {}), .end = storage::meta_key_end(keyspace)};
-  if (Status status = engine_.reclaim(Space::kMeta, {&range, 1}); !status.ok()) return status;
+  if (Status status = reclaim_ranges(Space::kMeta, {&range, 1}); !status.ok()) return status;
   auto batch = engine_.new_batch();
   batch->remove(Space::kSystem, storage::counts_key(keyspace));
   batch->remove(Space::kGarbage, storage::garbage_key(GarbageKind::kKeyspace, keyspace));
@@ -234,10 +236,7 @@ Status Collector::note_collections(storage::KeyspaceId keyspace) {
     for (cursor->seek(from); cursor->valid() && visited < kWalkRecords; cursor->next()) {
       ++visited;
       storage::Metadata metadata;
-      if (!storage::decode_metadata(cursor->value(), &metadata)) {
-        return {Status::Code::kCorruption, "unreadable metadata record"};
-      }
-      if (!metadata.collection) continue;
+      if (!storage::decode_metadata(cursor->value(), &metadata) || !metadata.collection) continue;
       batch->put(Space::kGarbage,
                  storage::garbage_key(GarbageKind::kCollection, metadata.collection->id), kMarker);
     }
@@ -247,6 +246,13 @@ Status Collector::note_collections(storage::KeyspaceId keyspace) {
     if (!status.ok()) return status;
   }
   return {};
+}
+
+Status Collector::reclaim_ranges(Space space, std::span<const KeyRange> ranges) {
+  const auto start = Steady::now();
+  Status status = engine_.reclaim(space, ranges);
+  worked_ms_ += ms_since(start);
+  return status;
 }
 
 Status Collector::reclaim(Collections ids) {
@@ -268,7 +274,7 @@ Status Collector::reclaim(Collections ids) {
       batch->remove(Space::kGarbage, storage::garbage_key(GarbageKind::kCollection, ids[i]));
     }
     for (Space space : {Space::kData, Space::kOrder}) {
-      if (Status status = engine_.reclaim(space, ranges); !status.ok()) return status;
+      if (Status status = reclaim_ranges(space, ranges); !status.ok()) return status;
     }
     Status status = engine_.write(*batch, storage::Durability::kBuffered);
     if (!status.ok()) return status;

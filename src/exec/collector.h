@@ -72,6 +72,7 @@ class Collector {
   storage::Status settle();
   storage::Status bury(storage::KeyspaceId keyspace);
   storage::Status note_collections(storage::KeyspaceId keyspace);
+  storage::Status reclaim_ranges(storage::Space space, std::span<const storage::KeyRange> ranges);
   storage::Status reclaim(Collections ids);
   bool stopping() const;
   bool pause(int64_t ms);  // false when stopping
@@ -80,7 +81,9 @@ class Collector {
   storage::Engine& engine_;
   std::atomic<uint64_t> reclaimed_{0};
   std::atomic<uint64_t> in_hand_{0};  // ids that the round at hand is about
-  size_t removed_records_ = 0;        // the thread's: tombstones in the garbage space, about
+  // The thread's:
+  size_t removed_records_ = 0;  // tombstones in the garbage space, about
+  int64_t worked_ms_ = 0;       // of the engine's reclaiming, in this round
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

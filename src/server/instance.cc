@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <random>
 
+#include "src/commands/families.h"
 #include "src/exec/collector.h"
 #include "src/exec/reader_pool.h"
 #include "src/exec/session.h"
@@ -74,8 +75,11 @@ Instance::~Instance() { close(); }
 
 std::optional<std::string> Instance::open() {
   auto settings = config_.settings();
-  if (auto error = command::Table::check_renames(settings->renamed_commands)) return error;
-  table_ = std::make_unique<command::Table>(settings->renamed_commands);
+  auto families = commands::all_families();
+  if (auto error = command::Table::check_renames(families, settings->renamed_commands)) {
+    return error;
+  }
+  table_ = std::make_unique<command::Table>(families, settings->renamed_commands);
   uint64_t wanted_files = settings->maxclients + kReservedFiles;
   if (uint64_t files = raise_file_limit(wanted_files); files < wanted_files) {
     log::warning("Only {} files can be open at a time; {} are needed for maxclients {}", files,

@@ -79,8 +79,8 @@ void KeyWalk::seek_behind(std::string_view key) {
   cursor_->seek(std::max(from, begin_));
 }
 
-bool KeyWalk::read(Record* record) const {
-  if (record->assign(std::string(cursor_->value()))) return true;
+bool KeyWalk::read(storage::Metadata* metadata) const {
+  if (storage::decode_metadata(cursor_->value(), metadata)) return true;
   data_.latch_error(Status(Status::Code::kCorruption, "unreadable metadata record"));
   return false;
 }

@@ -39,8 +39,9 @@ class KeyWalk {
 
   // Require valid(); good until the next move.
   std::string_view key() const { return storage::user_key_of(cursor_->key()); }
-  // False when the record is unreadable, which latches.
-  [[nodiscard]] bool read(Record* record) const;
+  // The record, with a payload that is good until the next move. False when it is unreadable, which
+  // latches.
+  [[nodiscard]] bool read(storage::Metadata* metadata) const;
 
  private:
   storage::Reader& data_;

@@ -84,14 +84,20 @@ def eventually(condition, seconds, what, pause=0.05):
     return time.monotonic() - start
 
 
-def memory(server):
-    """(resident bytes now, their peak) of the server's process."""
+def process_status(server):
+    """The sizes in bytes that the kernel tells of the server's process."""
     fields = {}
     with open(f"/proc/{server.process.pid}/status") as status:
         for line in status:
             name, _, value = line.partition(":")
-            if name in ("VmRSS", "VmHWM"):
+            if value.endswith("kB\n"):
                 fields[name] = int(value.split()[0]) * 1024
+    return fields
+
+
+def memory(server):
+    """(resident bytes now, their peak) of the server's process."""
+    fields = process_status(server)
     return fields["VmRSS"], fields["VmHWM"]
 
 

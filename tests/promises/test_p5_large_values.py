@@ -6,7 +6,7 @@ import pytest
 from harness import MB, OK, disk_bytes, eventually, ingot
 from large_values import BLOCK_BYTES, block, receive_exactly, receive_line, receive_value
 from large_values import send_command, slow_socket, store
-from memory_bound import MAXMEMORY, check_memory
+from memory_bound import MAXMEMORY, limited
 from support.resp import Reply
 from support.servers import self_check
 
@@ -19,17 +19,17 @@ LARGE = 96 * MB  # as large as all the memory
 
 @pytest.mark.seconds(150)
 def test_set_and_get_of_512_mb_through_slow_sockets(engine):
-    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client(timeout=30) as good:
+    with limited(engine) as (server, memory), server.client(timeout=30) as good:
         with slow_socket(server) as sock:
             start = time.monotonic()
             send_command(sock, "SET", "largest", large_bytes=LARGEST, pause_s=PAUSE_S)
             assert receive_line(sock) == b"+OK"
             print(f"SET of 512 MB took {time.monotonic() - start:.1f} s")
-            check_memory(server, "SET of 512 MB")
+            memory.check("SET of 512 MB")
             assert good.call("STRLEN", "largest").value == LARGEST
             send_command(sock, "GET", "largest")
             receive_value(sock, LARGEST, PAUSE_S)
-            check_memory(server, "GET of 512 MB")
+            memory.check("GET of 512 MB")
         assert good.call("GETRANGE", "largest", 7 * MB, 7 * MB + 7).value == block(7)[:8]
         too_long = good.call("APPEND", "largest", "x")
         assert too_long.value == b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
@@ -56,7 +56,7 @@ def test_a_512_mb_value_is_whole_or_not_there_after_a_crash(engine):
 
 
 def test_append_and_setrange_to_512_mb(engine):
-    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client(timeout=30) as client:
+    with limited(engine) as (server, memory), server.client(timeout=30) as client:
         assert client.call("SETRANGE", "sparse", LARGEST - 1, "x").value == LARGEST
         assert client.call("SETRANGE", "sparse", LARGEST, "x").is_error()
         assert client.call("SETRANGE", "sparse", 5 * MB, "in the middle").value == LARGEST
@@ -65,7 +65,7 @@ def test_append_and_setrange_to_512_mb(engine):
             assert receive_line(sock) == b":%d" % (LARGEST - 16 * MB)
             send_command(sock, "APPEND", "grown", large_bytes=16 * MB)
             assert receive_line(sock) == b":%d" % LARGEST
-            check_memory(server, "APPEND to 512 MB")
+            memory.check("APPEND to 512 MB")
             send_command(sock, "GET", "sparse")
             assert receive_line(sock) == b"$%d" % LARGEST
             nothing = bytes(BLOCK_BYTES)
@@ -73,7 +73,7 @@ def test_append_and_setrange_to_512_mb(engine):
                 piece = receive_exactly(sock, BLOCK_BYTES)
                 assert piece == (b"in the middle" + nothing[13:] if number == 5 else nothing)
             assert receive_exactly(sock, BLOCK_BYTES + 2) == nothing[:-1] + b"x\r\n"
-            check_memory(server, "SETRANGE to 512 MB and GET of it")
+            memory.check("SETRANGE to 512 MB and GET of it")
         assert client.call("APPEND", "grown", "x").is_error()
 
 
@@ -87,17 +87,17 @@ REPLIES_WITH_IT = [
 
 @pytest.mark.parametrize("command", REPLIES_WITH_IT, ids=lambda command: command[0])
 def test_replies_with_a_value_as_large_as_the_memory(engine, command):
-    with ingot(engine, maxmemory=MAXMEMORY) as server:
+    with limited(engine) as (server, memory):
         store(server, "large", LARGE)
         with slow_socket(server, buffer_bytes=MB) as sock:
             send_command(sock, *command)
             receive_value(sock, LARGE)
-        check_memory(server, " ".join(map(str, command)))
+        memory.check(" ".join(map(str, command)))
 
 
 def test_one_reply_with_many_large_values(engine):
     """MGET, and EXEC of GETs: 300 MB in one reply."""
-    with ingot(engine, maxmemory=MAXMEMORY) as server:
+    with limited(engine) as (server, memory):
         for number in range(10):
             store(server, f"large:{number}", 10 * MB)
         keys = [f"large:{number % 10}" for number in range(30)]
@@ -106,7 +106,7 @@ def test_one_reply_with_many_large_values(engine):
             assert receive_line(sock) == b"*30"
             for _ in keys:
                 receive_value(sock, 10 * MB)
-            check_memory(server, "MGET of 300 MB")
+            memory.check("MGET of 300 MB")
             send_command(sock, "MULTI")
             for key in keys:
                 send_command(sock, "GET", key)
@@ -114,11 +114,11 @@ def test_one_reply_with_many_large_values(engine):
             assert [receive_line(sock) for _ in range(32)] == [b"+OK"] + [b"+QUEUED"] * 30 + [b"*30"]
             for _ in keys:
                 receive_value(sock, 10 * MB)
-            check_memory(server, "EXEC of 300 MB")
+            memory.check("EXEC of 300 MB")
 
 
 def test_commands_that_work_on_a_value_as_large_as_the_memory(engine):
-    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client(timeout=60) as client:
+    with limited(engine) as (server, memory), server.client(timeout=60) as client:
         store(server, "large", LARGE)
         for command, wanted in [
             (("STRLEN", "large"), Reply("integer", LARGE)),
@@ -135,7 +135,7 @@ def test_commands_that_work_on_a_value_as_large_as_the_memory(engine):
             (("MOVE", "large", 1), Reply("integer", 1)),
         ]:
             assert client.call(*command) == wanted, command
-            check_memory(server, " ".join(map(str, command)))
+            memory.check(" ".join(map(str, command)))
         digest = client.call("DEBUG", "DIGEST")
         assert not digest.is_error()
-        check_memory(server, "DEBUG DIGEST")
+        memory.check("DEBUG DIGEST")

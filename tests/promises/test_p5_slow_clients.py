@@ -5,9 +5,9 @@ import socket
 import time
 
 import pytest
-from harness import MB, OK, eventually, ingot, load, memory, timed_ms
+from harness import MB, OK, Crew, eventually, load, process_status, timed_ms
 from large_values import block, receive_exactly, receive_line, send_command, slow_socket, store
-from memory_bound import MAXMEMORY, check_memory
+from memory_bound import limited
 from support.resp import encode
 from support.servers import self_check
 
@@ -21,7 +21,7 @@ def settle(server, seconds=20):
     sizes = []
 
     def quiet():
-        sizes.append(memory(server)[0])
+        sizes.append(process_status(server)["RssAnon"])
         return len(sizes) > 10 and max(sizes[-10:]) - min(sizes[-10:]) < MB
 
     eventually(quiet, seconds, "memory settles", pause=0.1)
@@ -36,7 +36,7 @@ def check_others_are_served(client):
 
 @pytest.mark.seconds(120)
 def test_clients_that_never_read_large_values(engine):
-    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client() as good:
+    with limited(engine) as (server, memory), server.client() as good:
         for number in range(20):
             store(server, f"large:{number}", 4 * MB)
         greedy = [slow_socket(server) for _ in range(30)]
@@ -44,7 +44,7 @@ def test_clients_that_never_read_large_values(engine):
             sock.sendall(b"".join(encode(("GET", f"large:{n % 20}")) for n in range(40)))
         settle(server)
         check_others_are_served(good)
-        check_memory(server, "clients that never read large values")
+        memory.check("clients that never read large values")
         # They were slowed down, not cut: whoever reads gets everything.
         for _ in range(40):
             assert receive_line(greedy[0]) == b"$%d" % (4 * MB)
@@ -54,7 +54,7 @@ def test_clients_that_never_read_large_values(engine):
         for sock in greedy:
             sock.close()
         check_others_are_served(good)
-        check_memory(server, "after they left")
+        memory.check("after they left")
 
 
 @pytest.mark.seconds(120)
@@ -62,7 +62,7 @@ def test_a_pipeline_of_gets_that_is_never_read(engine, rng):
     """The server stops reading it; then everything comes, in order."""
     keys = 1000
     values = [rng.randbytes(10_000) for _ in range(keys)]
-    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client() as good:
+    with limited(engine) as (server, memory), server.client() as good:
         load(good, ((f"key:{n}", value) for n, value in enumerate(values)), batch=50)
         sock = slow_socket(server)
         sock.setblocking(False)
@@ -73,7 +73,7 @@ def test_a_pipeline_of_gets_that_is_never_read(engine, rng):
         assert sent < commands // keys * len(batch) // 2, "nobody slowed the client down"
         print(f"{sent >> 10} KB of commands were taken")
         check_others_are_served(good)
-        check_memory(server, "a pipeline that is never read")
+        memory.check("a pipeline that is never read")
         sock.settimeout(60)
         complete = sent // len(batch) * keys
         for number in range(complete):
@@ -81,6 +81,31 @@ def test_a_pipeline_of_gets_that_is_never_read(engine, rng):
             assert receive_line(sock) == b"$10000"
             assert receive_exactly(sock, len(value) + 2) == value + b"\r\n", f"reply {number}"
         sock.close()
+
+
+@pytest.mark.parametrize("data", ["warm", "cold"])
+def test_clients_that_read_are_never_cut(engine, rng, data):
+    """Deep pipelines ask for more than the memory, in the largest replies that are not streamed."""
+    keys = 3000
+    value = rng.randbytes(16_384)
+
+    def read_everything(server):
+        with server.client(timeout=30) as client:
+            client.send_raw(b"".join(encode(("GET", f"key:{n}")) for n in range(keys)))
+            for number in range(keys):
+                reply = client.read()
+                assert reply.value == value, f"reply {number}: {reply!r:.100}"
+
+    with limited(engine, direct_reads="yes") as (server, memory):
+        with server.client() as client:
+            load(client, ((f"key:{n}", value) for n in range(keys)), batch=50)
+        if data == "cold":
+            server.restart()
+        with Crew() as crew:
+            for _ in range(6):
+                crew.add(read_everything, server)
+            crew.wait(60)
+        memory.check("deep pipelines of GETs")
 
 
 def send_until_stuck(sock, batch, repeats):
@@ -102,7 +127,7 @@ def test_many_unfinished_large_arguments(engine, command):
     announced, part = 24 * MB, 12 * MB
     clients = 40
     before_it = {"ECHO": (), "MSET": ("a", "1", "b")}.get(command, ("key",))
-    with ingot(engine, maxmemory=MAXMEMORY) as server, server.client() as good:
+    with limited(engine) as (server, memory), server.client() as good:
         socks = []
         for _ in range(clients):
             sock = slow_socket(server, timeout=3)
@@ -118,7 +143,7 @@ def test_many_unfinished_large_arguments(engine, command):
                 pass  # slowed down or cut: both keep the memory
             check_others_are_served(good)
         settle(server)
-        check_memory(server, f"unfinished arguments of {command}")
+        memory.check(f"unfinished arguments of {command}")
         for sock in socks:
             sock.close()
         check_others_are_served(good)
@@ -127,7 +152,7 @@ def test_many_unfinished_large_arguments(engine, command):
 
 def test_a_slow_pipeline_of_large_writes(engine):
     """Writes that come faster than the disk takes them wait in the socket, not in memory."""
-    with ingot(engine, maxmemory=MAXMEMORY, appendfsync="always") as server, server.client() as good:
+    with limited(engine, appendfsync="always") as (server, memory), server.client() as good:
         socks = [slow_socket(server) for _ in range(8)]
         for round_number in range(10):
             for number, sock in enumerate(socks):
@@ -135,6 +160,6 @@ def test_a_slow_pipeline_of_large_writes(engine):
         for sock in socks:
             for _ in range(10):
                 assert receive_line(sock) == b"+OK"
-        check_memory(server, "a pipeline of large writes")
+        memory.check("a pipeline of large writes")
         assert good.call("DBSIZE").value == 80
         assert good.call("SET", "other", "x") == OK

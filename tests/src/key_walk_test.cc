@@ -73,6 +73,9 @@ TEST_CASE("a walk sees the keys with its prefix and no others", "[keywalk]") {
     CHECK(names(walk) == std::vector<std::string>{"b:1", "b:2"});
     walk.seek_last();
     CHECK(walk.key() == "b:2");
+    storage::Metadata metadata;
+    REQUIRE(walk.read(&metadata));
+    CHECK(metadata.payload == "value");
     walk.seek_behind("a");  // before the prefix
     CHECK(walk.key() == "b:1");
     walk.seek_behind("b:1");
@@ -102,8 +105,8 @@ TEST_CASE("an unreadable record latches", "[keywalk]") {
   KeyWalk walk(reader, kKeyspace, {});
   walk.seek_first();
   REQUIRE(walk.valid());
-  Record record;
-  CHECK_FALSE(walk.read(&record));
+  storage::Metadata metadata;
+  CHECK_FALSE(walk.read(&metadata));
   CHECK(reader.error().code() == storage::Status::Code::kCorruption);
   CHECK_FALSE(walk.valid());
 }
@@ -184,7 +187,7 @@ TEST_CASE("random keys among keys that begin others", "[keywalk]") {
   CHECK_FALSE(seen.contains("(none)"));
   CHECK(seen.contains(""));
   CHECK(seen.contains("\xff"));
-  CHECK(seen.size() > 120);
+  CHECK(seen.size() > 100);  // all but the deepest, each of which is one in many
 }
 
 }  // namespace
