@@ -47,7 +47,8 @@ class Connection {
   virtual ~Connection() = default;
 
   virtual IoThread& thread() = 0;
-  virtual const std::string& peer_address() const = 0;   // "127.0.0.1:51234", "[::1]:9", or the unix path + ":0"
+  virtual const std::string& peer_address()
+      const = 0;  // "127.0.0.1:51234", "[::1]:9", or the unix path + ":0"
   virtual const std::string& local_address() const = 0;
   virtual int fd() const = 0;
 
@@ -81,10 +82,10 @@ class Connection {
   virtual void set_authenticated(bool authenticated) = 0;
 
   // For CLIENT LIST and INFO; any thread.
-  std::atomic<uint64_t> query_buffer_bytes{0};     // unparsed or undelivered input
-  std::atomic<uint64_t> query_buffer_free{0};      // room left in the input buffer
-  std::atomic<uint64_t> output_bytes{0};           // replies not yet taken by the kernel
-  std::atomic<int64_t> last_interaction_ms{0};     // steady clock
+  std::atomic<uint64_t> query_buffer_bytes{0};  // unparsed or undelivered input
+  std::atomic<uint64_t> query_buffer_free{0};   // room left in the input buffer
+  std::atomic<uint64_t> output_bytes{0};        // replies not yet taken by the kernel
+  std::atomic<int64_t> last_interaction_ms{0};  // steady clock
 };
 
 // What the owner of the server does with one connection.

@@ -45,8 +45,9 @@ void OutputQueue::load_body(std::string&& piece) {
 
 bool OutputQueue::has_expired_body() const {
   if (!has_body()) return false;
-  return std::any_of(segments_.begin() + static_cast<ptrdiff_t>(head_), segments_.end(),
-                     [](const Segment& segment) { return segment.body && segment.body->expired(); });
+  return std::any_of(
+      segments_.begin() + static_cast<ptrdiff_t>(head_), segments_.end(),
+      [](const Segment& segment) { return segment.body && segment.body->expired(); });
 }
 
 std::unique_ptr<BodySource> OutputQueue::end_body() {

@@ -18,7 +18,9 @@ char* Arena::allocate(size_t bytes) {
   return at;
 }
 
-std::string_view Arena::copy(std::string_view bytes) { return join(bytes, {}); }
+std::string_view Arena::copy(std::string_view bytes) {
+  return join(bytes, {});
+}
 
 std::string_view Arena::join(std::string_view head, std::string_view tail) {
   char* at = allocate(head.size() + tail.size());
@@ -37,7 +39,9 @@ void Arena::clear() {
 
 namespace {
 
-char space_byte(Space space) { return static_cast<char>(space); }
+char space_byte(Space space) {
+  return static_cast<char>(space);
+}
 
 std::string full_key(Space space, std::string_view key) {
   std::string full(1, space_byte(space));
@@ -78,9 +82,8 @@ bool Overlay::get(Space space, std::string_view key, std::string* value) {
   return false;
 }
 
-void Overlay::uncommitted(
-    Space space, std::string_view lower, std::string_view upper,
-    const std::function<void(std::string_view, std::string_view)>& each) {
+void Overlay::uncommitted(Space space, std::string_view lower, std::string_view upper,
+                          const std::function<void(std::string_view, std::string_view)>& each) {
   for (const auto& [full, change] : changes_) {
     std::string_view key = full.substr(1);
     if (full[0] != space_byte(space) || key < lower || key >= upper || change.removed) continue;
@@ -157,8 +160,8 @@ const std::set<std::string_view>& Overlay::order() {
 // position in the direction of travel; turning round seeks anew.
 class OverlayCursor : public Cursor {
  public:
-  OverlayCursor(Overlay& overlay, Space space, std::unique_ptr<Cursor> base,
-                std::string_view lower, std::string_view upper)
+  OverlayCursor(Overlay& overlay, Space space, std::unique_ptr<Cursor> base, std::string_view lower,
+                std::string_view upper)
       : overlay_(overlay),
         base_(std::move(base)),
         space_(space),

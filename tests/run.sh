@@ -6,14 +6,15 @@ cd "$(dirname "$0")/.."
 jobs=$(nproc)
 python=/usr/bin/python3
 
-step() { printf '\n== %s\n' "$*"; }
+step() { printf '\n== %s (%s s)\n' "$*" "$(($(date +%s) - began))"; }
+began=$(date +%s)
 
-step "build (release)"
+step "build, release"
 cmake --preset release >/dev/null
 cmake --build --preset release -j "$jobs"
 
-step "unit tests (release)"
-ctest --test-dir build/release --output-on-failure -j "$jobs"
+step "unit tests"
+ctest --test-dir build/release --output-on-failure
 
 step "conformance with redis-server"
 $python -m pytest -q -x tests/conformance
@@ -24,12 +25,16 @@ $python -m pytest -q -x tests/promises
 step "clients"
 $python -m pytest -q -x tests/smoke
 
-step "unit tests (address and undefined behaviour sanitizers)"
+# The sanitizers look at the unit tests; the server itself is not built again.
+step "unit tests, address and undefined behaviour sanitizers"
 cmake --preset asan >/dev/null
-cmake --build --preset asan -j "$jobs"
-ctest --test-dir build/asan --output-on-failure -j "$jobs"
+cmake --build --preset asan -j "$jobs" --target net_tests storage_tests src_tests
+ctest --test-dir build/asan --output-on-failure
 
-step "net, exec and overlay (thread sanitizer)"
+step "unit tests, thread sanitizer"
 cmake --preset tsan >/dev/null
-cmake --build --preset tsan -j "$jobs"
-ctest --test-dir build/tsan --output-on-failure -j "$jobs"
+cmake --build --preset tsan -j "$jobs" --target net_tests storage_tests src_tests
+TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp" \
+  ctest --test-dir build/tsan --output-on-failure
+
+step "all tests passed"

@@ -47,7 +47,8 @@ void increment(WriteContext& ctx, std::string_view key, int64_t by) {
   }
   char digits[24];
   const auto end = std::to_chars(digits, std::end(digits), value).ptr;
-  store_number(ctx, key, found ? &old : nullptr, {digits, static_cast<size_t>(end - digits)}, /*text=*/false);
+  store_number(ctx, key, found ? &old : nullptr, {digits, static_cast<size_t>(end - digits)},
+               /*text=*/false);
   ctx.reply.integer(value);
 }
 

@@ -195,14 +195,17 @@ void Group::put_counts() {
   }
 }
 
-Status Group::commit(storage::Durability durability) {
+Status Group::write(storage::Durability durability) {
   put_counts();
   batch_->clear();
   overlay_.write_to(batch_.get());
   auto write = [&] { return services_.store.engine().write(*batch_, durability); };
-  Status status = state_.databases_before.empty()
-                      ? write()
-                      : services_.store.publish_databases(state_.databases, write);
+  if (state_.databases_before.empty()) return write();
+  return services_.store.publish_databases(state_.databases, write);
+}
+
+Status Group::commit(storage::Durability durability) {
+  Status status = empty() ? Status() : write(durability);
   if (status.ok()) {
     release();
   } else {

@@ -37,10 +37,11 @@ class Group {
   bool expire(size_t limit, bool may_read_disk);
   int64_t next_due_ms() const { return state_.next_due_ms; }
 
+  // Whether there is anything to write.
   bool empty() const { return overlay_.empty(); }
   size_t bytes() const { return overlay_.bytes(); }
-  // Writes the group; on success its effects are released, on failure it never happened. Either
-  // way a new group begins.
+  // Writes the group, unless it changed nothing; on success its effects are released, on failure
+  // it never happened. Either way a new group begins.
   storage::Status commit(storage::Durability durability);
 
   void unwatch(uint64_t client) { watches_.unwatch(client); }
@@ -59,6 +60,7 @@ class Group {
                        types::KeyWriter& keys, command::RespSink& reply);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
   void put_counts();
+  storage::Status write(storage::Durability durability);
   void release();
 
   Services& services_;

@@ -71,6 +71,7 @@ class Writer::Impl {
   void expire_due();
   int64_t next_wake_ms() const;
   void commit();
+  void count_commit(uint64_t micros);
   void fail_group(const storage::Status& status);
   void load_blocks(std::unique_ptr<WriteJob> job);
   void prepare(std::unique_ptr<WriteJob> job, command::Prepare work, size_t index);
@@ -284,27 +285,29 @@ void Writer::Impl::expire_due() {
 }
 
 void Writer::Impl::commit() {
-  if (!group_.empty()) {
-    if (syncer_.wait_turn()) server::add(services_.stats.sync_waits);
-    auto start = Steady::now();
-    bool always = policy_ == FsyncPolicy::kAlways;
-    storage::Status status = group_.commit(always ? storage::Durability::kSynced
-                                                  : storage::Durability::kBuffered);
-    server::add(services_.stats.writer_commit_micros, micros_since(start));
-    server::add(services_.stats.groups);
-    server::add(services_.stats.group_units, group_units_);
-    if (group_units_ > services_.stats.group_units_max) {
-      services_.stats.group_units_max = group_units_;
-    }
-    if (!status.ok()) {
-      fail_group(status);
-    } else {
-      disk_full_.store(false, std::memory_order_relaxed);
-      if (!always) syncer_.note_commit();
-    }
+  bool always = policy_ == FsyncPolicy::kAlways;
+  bool changed = !group_.empty();
+  if (changed && syncer_.wait_turn()) server::add(services_.stats.sync_waits);
+  auto start = Steady::now();
+  storage::Status status =
+      group_.commit(always ? storage::Durability::kSynced : storage::Durability::kBuffered);
+  if (changed) count_commit(micros_since(start));
+  if (!status.ok()) {
+    fail_group(status);
+  } else if (changed) {
+    disk_full_.store(false, std::memory_order_relaxed);
+    if (!always) syncer_.note_commit();
   }
   group_units_ = 0;
   answer();
+}
+
+void Writer::Impl::count_commit(uint64_t micros) {
+  server::Stats& stats = services_.stats;
+  server::add(stats.writer_commit_micros, micros);
+  server::add(stats.groups);
+  server::add(stats.group_units, group_units_);
+  if (group_units_ > stats.group_units_max) stats.group_units_max = group_units_;
 }
 
 void Writer::Impl::fail_group(const storage::Status& status) {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/server/config_file.h"
 #include "src/server/setting_values.h"
 
 namespace ingot::server {
@@ -228,7 +229,14 @@ Error parse_save(const SettingRow& row, Settings& settings, Values values, bool 
 }
 
 std::vector<std::string> save_lines(const SettingRow& row, const Settings& settings) {
-  return {empty_quoted(print_kept(row, settings))};
+  const std::string printed = print_kept(row, settings);
+  const auto words = split_words(printed);
+  if (!words || words->empty()) return {empty_quoted(printed)};
+  std::vector<std::string> lines;
+  for (size_t i = 0; i + 1 < words->size(); i += 2) {
+    lines.push_back((*words)[i] + " " + (*words)[i + 1]);
+  }
+  return lines;
 }
 
 // hz: any number, kept within what makes sense.

@@ -60,9 +60,8 @@ struct BodyServer {
             RespWriter writer(connection.out(), 2);
             const uint64_t bytes = std::stoull(std::string(command.args[1]));
             writer.bulk_header(bytes);
-            connection.send_body(
-                std::make_unique<TestBody>(log, server.server, bytes,
-                                           broken ? Ending::kBroken : Ending::kWhole));
+            connection.send_body(std::make_unique<TestBody>(
+                log, server.server, bytes, broken ? Ending::kBroken : Ending::kWhole));
             RespWriter(connection.out(), 2).bulk_end();
             if (command.args.size() > 2) connection.close_after_flush();
           }

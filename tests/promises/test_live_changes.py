@@ -41,7 +41,7 @@ def test_reader_threads_up_and_down_under_load(engine, rng):
         with Crew() as crew, server.client(timeout=30) as admin:
             for _ in range(CLIENTS):
                 crew.add(read_cold, server, rng.random(), done, crew.stop)
-            for threads in (1, 40, 2, 1, 10, 100, 3, 1, 20, *(rng.randint(1, 60) for _ in range(6))):
+            for threads in (1, 40, 2, 1, 10, 100, 3, 1, 20, *(rng.randint(1, 60) for _ in range(3))):
                 assert admin.call("CONFIG", "SET", "reader-threads", threads) == OK
                 assert admin.call("CONFIG", "GET", "reader-threads").value[1].value == b"%d" % threads
                 assert info(admin, "threads")["reader_threads"] == str(threads)
@@ -57,7 +57,7 @@ def test_appendfsync_changes_under_load(engine, rng):
     """Whatever the mode is at the moment of the crash, nothing answered is lost."""
     survivors = [Survivor(f"w{i}", random.Random(rng.random())) for i in range(CLIENTS)]
     with ingot(engine, appendfsync="everysec") as server:
-        for _ in range(10 if FULL else 3):
+        for _ in range(10 if FULL else 2):
             with Crew() as crew, server.client(timeout=30) as admin:
                 for survivor in survivors:
                     crew.add(survivor.write, server, crew.stop)

@@ -132,8 +132,7 @@ def test_a_failed_fsync_makes_the_server_read_only(disk, appendfsync):
         assert not refused(server)
 
 
-@pytest.mark.parametrize("ending", ["kill", "term"])
-@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+@pytest.mark.parametrize("appendfsync, ending", [("always", "kill"), ("everysec", "term")])
 def test_a_full_disk_heals_by_itself(disk, appendfsync, ending):
     with ingot("rocksdb", appendfsync=appendfsync) as server:
         for generation in range(2):

@@ -125,7 +125,7 @@ def send_until_stuck(sock, batch, repeats):
 def test_many_unfinished_large_arguments(engine, command):
     """Each of many clients sends a part of a large argument and then nothing for a while."""
     announced, part = 24 * MB, 12 * MB
-    clients = 40
+    clients = 25
     before_it = {"ECHO": (), "MSET": ("a", "1", "b")}.get(command, ("key",))
     with limited(engine) as (server, memory), server.client() as good:
         socks = []

@@ -10,7 +10,7 @@ from support.servers import self_check
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis has no data on disk")
 
 LARGE = 200 * MB
-SMALLER = LARGE if FULL else 64 * MB  # where one of 200 MB was dropped already
+SMALLER = LARGE if FULL else 40 * MB  # where one of 200 MB was dropped already
 KEYS = 200_000
 KEY_VALUE_BYTES = 300
 QUICK_MS = 150.0  # generous: reading or writing what is dropped would take many times as long
@@ -28,7 +28,7 @@ def quick(client, *command):
 
 def check_space_comes_back(server, written, left=0):
     """Bytes on the disk fall to `left` and a little, with nobody doing anything."""
-    bound = left + written // 4 + 16 * MB
+    bound = left + written // 4 + 8 * MB
     print(f"{disk_bytes(server) >> 20} MB on disk")
     took = eventually(lambda: disk_bytes(server) < bound, SPACE_BACK_SECONDS,
                       f"{written >> 20} MB come back", pause=0.2)  # fmt: skip

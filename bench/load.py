@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Filling a server: the rate of SET over time, which must not sag, peak memory and disk space.
+
+Ingot gets far less memory than the data needs; redis-server is loaded with the same keys by the
+same loader for its rate alone.
+"""
+
+import os
+import sys
+import time
+
+import common
+from common import MB, median, thousands
+
+VALUE_BYTES = 100
+SLICES = 20
+
+
+def fill(server, loader):
+    """Loads it and checks that every key counts."""
+    seconds, busy = loader.load(server, SLICES)
+    if server.client.dbsize() != loader.keys:
+        sys.exit(f"{server.name}: DBSIZE is {server.client.dbsize()} after {loader.keys} keys")
+    rates = [loader.keys / SLICES / slice_seconds for slice_seconds in seconds]
+    quarter = SLICES // 4
+    return {
+        "rate": loader.keys / sum(seconds),
+        "slices": rates,
+        "last_to_first_quarter": sum(seconds[:quarter]) / sum(seconds[-quarter:]),
+        "loader_busy": busy,
+        "peak_memory": server.peak_memory(),
+        "disk": server.disk_bytes(),
+    }
+
+
+def report(ours, theirs, args):
+    rows = [
+        [f"{100 * (index + 1) // SLICES} %", thousands(a), thousands(b), f"{a / b:.2f}"]
+        for index, (a, b) in enumerate(zip(ours["slices"], theirs["slices"]))
+    ]
+    ratio = ours["rate"] / theirs["rate"]
+    rows.append(["all", thousands(ours["rate"]), thousands(theirs["rate"]), f"{ratio:.2f}"])
+    common.table(["of the keys", "ingot SET/s", "redis SET/s", "ratio"], rows)
+
+    def line(what, value):
+        print(f"{what:34} {value}")
+
+    for name, one in (("ingot", ours), ("redis", theirs)):
+        line(f"{name}: last quarter / first", f"{one['last_to_first_quarter']:.2f}")
+        slowest = min(one["slices"]) / median(one["slices"])
+        line(f"{name}: slowest slice / median", f"{slowest:.2f}")
+        line(f"{name}: loader's own share of time", f"{one['loader_busy']:.2f}")
+    of_limit = ours["peak_memory"] / args.maxmemory
+    line("ingot: peak memory (VmHWM)", f"{ours['peak_memory'] / MB:,.0f} MB")
+    line("ingot: of maxmemory", f"{of_limit:.2f} of {args.maxmemory / MB:,.0f} MB")
+    line("redis: peak memory (VmHWM)", f"{theirs['peak_memory'] / MB:,.0f} MB")
+    line("ingot: on disk right after", f"{ours['disk'] / MB:,.0f} MB")
+    line("ingot: on disk when it was quiet", f"{ours['disk_quiet'] / MB:,.0f} MB, "
+         f"{ours['seconds_to_quiet']:.0f} s later")  # fmt: skip
+    line("keys (DBSIZE, both)", f"{args.keys:,}")
+    print(f"load {os.getloadavg()[0]:.2f}")
+
+
+def run(args):
+    common.title(f"Loading {args.keys:,} keys with {VALUE_BYTES}-byte values")
+    loader = common.Loader(args.keys, VALUE_BYTES)
+    with common.ingot(args, {"maxmemory": args.maxmemory}) as server:
+        ours = fill(server, loader)
+        start = time.monotonic()
+        server.wait_until_quiet(300)
+        ours |= {"seconds_to_quiet": time.monotonic() - start, "disk_quiet": server.disk_bytes()}
+    with common.redis_server(args) as server:
+        theirs = fill(server, loader)
+    report(ours, theirs, args)
+    return {"keys": args.keys, "maxmemory": args.maxmemory, "ingot": ours, "redis": theirs}
+
+
+def parse(words=None):
+    parser = common.options(__doc__)
+    parser.add_argument("--keys", type=int, help="5 million; 1 million when quick")
+    parser.add_argument("--maxmemory", type=common.parse_bytes, help="256mb; 64mb when quick")
+    args = parser.parse_args(words)
+    args.keys = -(-(args.keys or (1_000_000 if args.quick else 5_000_000)) // 1000) * 1000
+    args.maxmemory = args.maxmemory or common.parse_bytes("64mb" if args.quick else "256mb")
+    return args
+
+
+if __name__ == "__main__":
+    common.run_alone("load", run, parse())
