@@ -27,27 +27,50 @@ def warm(server, keys):
             raise SystemExit(f"{server.name}: {missing} keys of {len(names)} are missing")
 
 
+def cost(server, test, pipeline, args):
+    """Requests per second, and the microseconds of processor time that the server took for each."""
+    commands = server.client.info("stats")["total_commands_processed"]
+    cpu = server.cpu_seconds()
+    rate = common.redis_benchmark(
+        server, args.seconds, args.keys, "-t", test, "-d", str(VALUE_BYTES),
+        guess=10000 * pipeline, pipeline=pipeline, threads=args.client_threads,
+    )  # fmt: skip
+    cpu = server.cpu_seconds() - cpu
+    commands = server.client.info("stats")["total_commands_processed"] - commands
+    return rate, cpu / commands * 1e6
+
+
 def measure(servers, test, pipeline, args):
-    """The rates of each server, round by round, and Ingot's probe hit rate (1: no disk, no thread)."""
-    rates = {server.name: [] for server in servers}
-    guess = 10000 * pipeline
+    """For each server its rates and costs, round by round; and Ingot's probe hit rate (1: everything
+    was answered without a reader thread)."""
+    result = {server.name: {"rates": [], "cpu_us": []} for server in servers}
     before = servers[0].client.info("everything")
     for _ in range(args.rounds):
         for server in servers:
-            rates[server.name].append(
-                common.redis_benchmark(
-                    server, args.seconds, args.keys, "-t", test, "-d", str(VALUE_BYTES),
-                    guess=guess, pipeline=pipeline, threads=args.client_threads,
-                )  # fmt: skip
-            )
+            rate, cpu_us = cost(server, test, pipeline, args)
+            result[server.name]["rates"].append(rate)
+            result[server.name]["cpu_us"].append(cpu_us)
             if test == "set":
                 server.wait_until_quiet(30)
     after = servers[0].client.info("everything")
-    probes = after.get("probes", 0) - before.get("probes", 0)
-    hits = after.get("probe_hits", 0) - before.get("probe_hits", 0)
     if after["keyspace_misses"] != before["keyspace_misses"]:
         raise SystemExit("some keys were not there: these figures mean nothing")
-    return rates, hits / probes if probes else None
+    probes = after.get("probes", 0) - before.get("probes", 0)
+    hits = after.get("probe_hits", 0) - before.get("probe_hits", 0)
+    return result | {"probe_hit_rate": hits / probes if probes else None}
+
+
+def row(test, pipeline, result):
+    ours, theirs, hits = result["ingot"], result["redis"], result["probe_hit_rate"]
+    return [
+        f"{test.upper()} pipeline {pipeline}",
+        thousands(median(ours["rates"])),
+        thousands(median(theirs["rates"])),
+        ratio_text(ours["rates"], theirs["rates"]),
+        f"{median(ours['cpu_us']):.2f}",
+        f"{median(theirs['cpu_us']):.2f}",
+        "-" if test == "set" or hits is None else f"{hits:.4f}",
+    ]
 
 
 def profile(server, test, args):
@@ -112,15 +135,14 @@ def run(args):
             warm(server, args.keys)
         for test in ("get", "set"):
             for pipeline in PIPELINES:
-                rates, hits = measure((ingot, other), test, pipeline, args)
-                result[f"{test}-{pipeline}"] = rates | {"probe_hit_rate": hits}
-                rows.append(
-                    [f"{test.upper()} pipeline {pipeline}", thousands(median(rates["ingot"])),
-                     thousands(median(rates["redis"])), ratio_text(rates["ingot"], rates["redis"]),
-                     f"{hits:.4f}" if test == "get" and hits is not None else "-"]
-                )  # fmt: skip
-        common.table(["", "ingot/s", "redis/s", "ratio (min-max)", "probe hits"], rows)
-        print(f"{args.rounds} rounds, load {os.getloadavg()[0]:.2f}; aim at a pipeline of 1: {AIM}")
+                measured = measure((ingot, other), test, pipeline, args)
+                result[f"{test}-{pipeline}"] = measured
+                rows.append(row(test, pipeline, measured))
+        common.table(
+            ["", "ingot/s", "redis/s", "ratio (min-max)", "ingot us", "redis us", "probe hits"], rows
+        )
+        print(f"rounds: {args.rounds}; aim at a pipeline of 1: {AIM}; us: processor time a command")
+        common.print_load()
         if args.profile:
             result["profile"] = print_profile(ingot, args)
     return result

@@ -16,7 +16,7 @@ import sys
 import common
 from common import MB, median, thousands
 
-FORMS = (("50 connections", 50, 1), ("1 x pipeline 100", 1, 100))
+FORMS = (("50 connections, no pipeline", 50, 1), ("1 connection, pipeline of 100", 1, 100))
 
 
 def write_random_file(path, size):
@@ -45,11 +45,13 @@ def fio(path, threads, seconds):
 def counters(server):
     info = server.client.info("everything")
     names = ("probes", "probe_hits", "keyspace_hits", "keyspace_misses")
-    return {name: info[name] for name in names} | {"bytes": server.bytes_read()}
+    own = {"bytes": server.bytes_read(), "cpu": server.cpu_seconds()}
+    return {name: info[name] for name in names} | own
 
 
 def cold_gets(server, keys, guess, seconds, connections, pipeline):
-    """GETs a second, the share of them that the cache answered, and KB read for each other one."""
+    """GETs a second, the share of them that the cache answered, KB read for each other one, and
+    processor time for each."""
     before = counters(server)
     rate = common.redis_benchmark(
         server, seconds, keys, "GET", "key:__rand_int__",
@@ -60,7 +62,12 @@ def cold_gets(server, keys, guess, seconds, connections, pipeline):
         sys.exit(f"{delta['keyspace_misses']} GETs found no key: these figures mean nothing")
     hit = delta["probe_hits"] / delta["probes"] if delta["probes"] else 0.0
     cold = delta["keyspace_hits"] * (1 - hit)
-    return {"rate": rate, "hit": hit, "kb": delta["bytes"] / 1024 / cold if cold else 0.0}
+    return {
+        "rate": rate,
+        "hit": hit,
+        "kb": delta["bytes"] / 1024 / cold if cold else 0.0,
+        "cpu_us": delta["cpu"] / delta["keyspace_hits"] * 1e6,
+    }
 
 
 def measure(server, path, keys, threads, args):
@@ -83,7 +90,7 @@ def measure(server, path, keys, threads, args):
         name: {field: median([once[field] for once in all_rounds]) for field in all_rounds[0]}
         for name, all_rounds in rounds.items()
     }
-    return {"threads": threads, "fio": median(disk)} | forms
+    return {"threads": threads, "fio": median(disk), "fio_rounds": disk, "rounds": rounds} | forms
 
 
 def load_cold(server, loader):
@@ -102,19 +109,21 @@ def load_cold(server, loader):
 
 
 def report(results, args):
-    headers = ["readers", "fio/s"]
     for name, _, _ in FORMS:
-        headers += [name, "hits", "cold/s", "KB/cold", "of fio"]
-    rows = []
-    for result in results:
-        row = [result["threads"], thousands(result["fio"])]
-        for name, _, _ in FORMS:
-            form = result[name]
-            row += [f"{thousands(form['rate'])}/s", f"{form['hit']:.0%}", thousands(form["cold"]),
-                    f"{form['kb']:.1f}", f"{form['share']:.2f}"]  # fmt: skip
-        rows.append(row)
-    common.table(headers, rows)
-    print(f"{args.rounds} rounds of {args.seconds:g} s, load {os.getloadavg()[0]:.2f}")
+        rows = [
+            [result["threads"], thousands(result["fio"]), thousands(result[name]["rate"]),
+             f"{result[name]['hit']:.1%}", thousands(result[name]["cold"]),
+             f"{result[name]['kb']:.1f}", f"{result[name]['cpu_us']:.1f}",
+             f"{result[name]['share']:.2f}"]
+            for result in results
+        ]  # fmt: skip
+        print(f"\n{name}")
+        common.table(
+            ["threads", "fio/s", "GET/s", "from cache", "cold GET/s", "KB/cold GET", "us/GET", "of fio"],
+            rows,
+        )
+    print(f"\nrounds: {args.rounds} of {args.seconds:g} s each")
+    common.print_load()
 
 
 def run(args):

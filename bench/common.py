@@ -113,13 +113,13 @@ def disk_facts(directory):
     block = os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     if os.path.exists(os.path.join(block, "partition")):
         block = os.path.dirname(block)
-    kind = {"0": "no moving parts", "1": "rotational"}.get(
-        first_line(os.path.join(block, "queue/rotational")), "kind unknown"
+    kind = {"0": "not rotational", "1": "rotational"}.get(
+        first_line(os.path.join(block, "queue/rotational")), "of unknown kind"
     )
     model = first_line(os.path.join(block, "device/model"), "")
     free = shutil.disk_usage(directory).free >> 30
     name = " ".join(filter(None, (os.path.basename(block), model)))
-    return f"{name} ({kind}), {file_system(directory)}, {free} GB free"
+    return f"{name} ({kind}, says the kernel), {file_system(directory)}, {free} GB free"
 
 
 def machine_facts(args):
@@ -224,6 +224,12 @@ class Server:
 
     def peak_memory(self):
         return int(proc_value(f"/proc/{self.pid}/status", "VmHWM").split()[0]) << 10
+
+    def cpu_seconds(self):
+        """Processor time that all its threads used so far."""
+        with open(f"/proc/{self.pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def bytes_read(self):
         """What it had to get from the disk so far; 0 when the kernel does not tell."""
@@ -374,6 +380,10 @@ def ratio_text(ours, theirs):
 
 def title(text):
     print(f"\n{text}\n{'-' * len(text)}", flush=True)
+
+
+def print_load():
+    print(f"the machine's load at the end: {os.getloadavg()[0]:.2f}")
 
 
 def table(headers, rows):

@@ -5,7 +5,6 @@ Ingot gets far less memory than the data needs; redis-server is loaded with the 
 same loader for its rate alone.
 """
 
-import os
 import sys
 import time
 
@@ -28,6 +27,7 @@ def fill(server, loader):
         "slices": rates,
         "last_to_first_quarter": sum(seconds[:quarter]) / sum(seconds[-quarter:]),
         "loader_busy": busy,
+        "cpu_us": server.cpu_seconds() / loader.keys * 1e6,
         "peak_memory": server.peak_memory(),
         "disk": server.disk_bytes(),
     }
@@ -49,6 +49,7 @@ def report(ours, theirs, args):
         line(f"{name}: last quarter / first", f"{one['last_to_first_quarter']:.2f}")
         slowest = min(one["slices"]) / median(one["slices"])
         line(f"{name}: slowest slice / median", f"{slowest:.2f}")
+        line(f"{name}: processor time for a SET", f"{one['cpu_us']:.2f} us")
         line(f"{name}: loader's own share of time", f"{one['loader_busy']:.2f}")
     of_limit = ours["peak_memory"] / args.maxmemory
     line("ingot: peak memory (VmHWM)", f"{ours['peak_memory'] / MB:,.0f} MB")
@@ -58,7 +59,7 @@ def report(ours, theirs, args):
     line("ingot: on disk when it was quiet", f"{ours['disk_quiet'] / MB:,.0f} MB, "
          f"{ours['seconds_to_quiet']:.0f} s later")  # fmt: skip
     line("keys (DBSIZE, both)", f"{args.keys:,}")
-    print(f"load {os.getloadavg()[0]:.2f}")
+    common.print_load()
 
 
 def run(args):

@@ -165,12 +165,18 @@ std::string print_value(const SettingRow& row, const Settings& settings) {
   return kept == settings.kept.end() ? std::string(row.default_value) : kept->second;
 }
 
+// Settings that are unset when empty: then they have no line, as in Redis.
+bool is_unset_when_empty(std::string_view name) {
+  return name == "requirepass" || name == "masterauth" || name == "unixsocket";
+}
+
 std::vector<std::string> file_lines(const SettingRow& row, const Settings& settings) {
   std::vector<std::string> values;
   if (row.custom != nullptr && row.custom->lines != nullptr) {
     values = row.custom->lines(row, settings);
   } else {
     std::string value = print_value(row, settings);
+    if (value.empty() && is_unset_when_empty(row.name)) return {};
     if (row.kind == Kind::kText) value = quote_word(value);
     const bool is_memory = row.kind == Kind::kMemory || row.kind == Kind::kMemoryOrPercent;
     if (is_memory && value.back() != '%') value = format_memory(*parse_memory(value));

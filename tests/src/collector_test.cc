@@ -80,6 +80,15 @@ class Data {
     open();
   }
 
+  // Starts the collector, and returns when it has nothing to do: its first look at the garbage
+  // space is over, what is dropped from now on it hears by dropped().
+  void start() {
+    create(1, 1);
+    note({1});
+    collector_->start();
+    eventually([this] { return count(Space::kGarbage) == 0; });
+  }
+
   storage::FailingEngine& engine() { return *engine_; }
   Store& store() { return *store_; }
   Collector& collector() { return *collector_; }
@@ -170,18 +179,20 @@ std::vector<CollectionId> every_second(CollectionId first, size_t count) {
 
 TEST_CASE("dropped collections go, their neighbours stay") {
   Data data(GENERATE(from_range(engines())));
-  data.create(1, 2 * kMany);
-  data.collector().start();
+  data.start();
+  data.create(2, 2 * kMany);
   data.drop(every_second(2, kMany));
   data.wait_until_clean();
-  CHECK(data.collector().reclaimed() == kMany);
-  for (CollectionId id = 1; id <= 2 * kMany; ++id) {
+  CHECK(data.collector().reclaimed() == 1 + kMany);
+  for (CollectionId id = 2; id < 2 + 2 * kMany; ++id) {
     REQUIRE(data.records_of(id) == (id % 2 == 0 ? 0 : 3));
   }
 }
 
 TEST_CASE("the space of a large collection comes back") {
-  Data data(GENERATE(std::string("rocksdb"), std::string("leveldb")));
+  Data data(GENERATE(
+      filter([](const std::string& name) { return name != "memory"; }, from_range(engines()))));
+  data.start();
   data.use_ids(5);
   const std::string chunk = noise(16 << 10);
   for (uint32_t i = 0; i < 1000; ++i) {
@@ -190,7 +201,6 @@ TEST_CASE("the space of a large collection comes back") {
   }
   REQUIRE(data.engine().flush().ok());
   REQUIRE(data.engine().stats().disk_bytes > 15'000'000);
-  data.collector().start();
   data.drop({5});
   data.wait_until_clean();
   CHECK(data.records_of(5) == 0);
@@ -200,25 +210,25 @@ TEST_CASE("the space of a large collection comes back") {
 TEST_CASE("what an older view sees stays until the view is gone") {
   Data data(GENERATE(from_range(engines())));
   const bool only_pinned = GENERATE(false, true);
-  data.create(1, kMany);
+  data.start();
+  data.create(2, kMany);
   auto view = only_pinned ? nullptr : data.store().view();
   auto pin = only_pinned ? data.store().pin() : nullptr;
-  data.collector().start();
   uint64_t epoch = data.store().advance_epoch();
   std::vector<CollectionId> ids;
-  for (CollectionId id = 1; id <= kMany; ++id) ids.push_back(id);
+  for (CollectionId id = 2; id < 2 + kMany; ++id) ids.push_back(id);
   data.drop(ids);
   // Until the collector has taken them up, then a few of its looks at who is still reading.
   eventually([&] { return data.store().advance_epoch() != ++epoch; });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const storage::Snapshot* snapshot = view ? view->snapshot() : nullptr;
   for (CollectionId id : ids) REQUIRE(data.records_of(id, snapshot) == 3);
-  CHECK(data.collector().pending() >= kMany);
+  CHECK(data.collector().pending() == kMany);
 
   auto younger = data.store().view();  // does not hold up what was dropped before it
   view.reset();
   pin.reset();
-  eventually([&] { return data.count(Space::kGarbage) == 0; });
+  data.wait_until_clean();
   CHECK(data.count(Space::kData) + data.count(Space::kOrder) == 0);
 }
 
@@ -334,14 +344,14 @@ TEST_CASE("a collection that is being built is left alone") {
 TEST_CASE("more drops than it remembers") {
   Data data(GENERATE(from_range(engines())));
   constexpr size_t kFlood = Collector::kRememberedMax + 10;
+  data.start();
   auto view = data.store().view();
-  data.create(1, kMany);
+  data.create(2, kMany);
   data.create(kFlood + kMany, 1);
-  data.collector().start();
   std::vector<CollectionId> ids;
-  for (CollectionId id = 1; id < kMany; ++id) ids.push_back(id);
+  for (CollectionId id = 2; id < kMany; ++id) ids.push_back(id);
   data.drop(ids);  // it waits for the view with these
-  eventually([&] { return data.collector().pending() == ids.size(); });
+  CHECK(data.collector().pending() == ids.size());
   ids.clear();
   for (CollectionId id = kMany; id < kMany + kFlood; ++id) ids.push_back(id);
   data.drop(ids);

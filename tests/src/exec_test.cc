@@ -1,0 +1,144 @@
+// Sessions, writer and reader pool together, in process: order, transactions, expiry by a manual
+// clock, cache misses in the writer, and many clients at a time.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "storage/memory/memory_engine.h"
+#include "tests/src/in_process.h"
+
+using namespace ingot;
+using test::InProcess;
+using test::InProcessClient;
+
+namespace {
+
+std::unique_ptr<storage::Engine> memory() {
+  return std::move(storage::open_memory({}).first);
+}
+
+}  // namespace
+
+TEST_CASE("replies come in the order of the commands", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  CHECK(client.pipeline({{"SET", "k", "1"},
+                         {"GET", "k"},
+                         {"INCR", "k"},
+                         {"PING"},
+                         {"GET", "k"},
+                         {"DBSIZE"},
+                         {"NOSUCH"},
+                         {"DEL", "k"},
+                         {"EXISTS", "k"}}) ==
+        "+OK\r\n$1\r\n1\r\n:2\r\n+PONG\r\n$1\r\n2\r\n:1\r\n"
+        "-ERR unknown command 'NOSUCH', with args beginning with: \r\n:1\r\n:0\r\n");
+}
+
+TEST_CASE("a transaction keeps what its failed commands did not do", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  CHECK(client.pipeline({{"MULTI"}, {"SET", "k", "x"}, {"INCR", "k"}, {"GET", "k"}, {"EXEC"}}) ==
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n"
+        "-ERR value is not an integer or out of range\r\n$1\r\nx\r\n");
+  CHECK(client.pipeline({{"MULTI"}, {"SET", "k", "y"}, {"GET"}, {"EXEC"}, {"GET", "k"}}) ==
+        "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'get' command\r\n"
+        "-EXECABORT Transaction discarded because of previous errors.\r\n$1\r\nx\r\n");
+}
+
+TEST_CASE("WATCH sees what others write, whatever the way", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  InProcessClient other(server);
+  auto [write, broken] =
+      GENERATE(table<InProcessClient::Line, bool>({{{"SET", "k", "2"}, true},
+                                                   {{"DEL", "k"}, true},
+                                                   {{"FLUSHALL"}, true},
+                                                   {{"SWAPDB", "0", "1"}, true},
+                                                   {{"RENAME", "k", "l"}, true},
+                                                   {{"SET", "other", "2"}, false},
+                                                   {{"GET", "k"}, false}}));
+  client.run({"SET", "k", "1"});
+  client.run({"WATCH", "k"});
+  other.run(write);
+  std::string reply = client.pipeline({{"MULTI"}, {"PING"}, {"EXEC"}});
+  CHECK(reply == (broken ? "+OK\r\n+QUEUED\r\n*-1\r\n" : "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n"));
+}
+
+TEST_CASE("keys expire at their time, and are removed by themselves", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  client.pipeline({{"SET", "a", "1", "PX", "100"}, {"SET", "b", "1"}, {"PEXPIRE", "b", "200"}});
+  server.now_ms += 99;
+  CHECK(client.run({"GET", "a"}) == "$1\r\n1\r\n");
+  server.now_ms += 1;
+  CHECK(client.run({"GET", "a"}) == "$-1\r\n");
+  // Put off: the index fires early and is put right.
+  CHECK(client.run({"PEXPIRE", "b", "1000"}) == ":1\r\n");
+  server.now_ms += 150;
+  client.run({"SET", "wake", "the writer"});
+  CHECK(client.run({"DBSIZE"}) == ":2\r\n");
+  server.now_ms += 900;
+  client.run({"SET", "wake", "again"});
+  CHECK(client.run({"DBSIZE"}) == ":1\r\n");
+  CHECK(client.run({"EXISTS", "b"}) == ":0\r\n");
+}
+
+TEST_CASE("a write that needs the disk is run again and counts once", "[exec]") {
+  auto engine = memory();
+  auto& cold = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  client.pipeline({{"SET", "n", "5"}, {"SET", "m", "7"}});
+  cold.set_cold(
+      [](storage::Space space, std::string_view) { return space == storage::Space::kMeta; });
+  CHECK(client.pipeline({{"INCR", "n"}, {"INCR", "m"}, {"MGET", "n", "m"}, {"APPEND", "n", "0"}}) ==
+        ":6\r\n:8\r\n*2\r\n$1\r\n6\r\n$1\r\n8\r\n:2\r\n");
+  CHECK(client.pipeline({{"MULTI"}, {"INCRBY", "n", "1"}, {"GET", "m"}, {"EXEC"}, {"DBSIZE"}}) ==
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:61\r\n$1\r\n8\r\n:2\r\n");
+  CHECK(server.services().stats.rollbacks > 0);
+}
+
+TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  client.run({"SET", "k", "1"});
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.run({"INCR", "k"}) ==
+        "-MISCONF Errors writing to the AOF file: No space left on device\r\n");
+  CHECK(client.pipeline({{"GET", "k"}, {"DBSIZE"}, {"INCR", "k"}}) == "$1\r\n1\r\n:1\r\n:2\r\n");
+  failing.fail_next_write({storage::Status::Code::kIo, "fsync failed"});
+  CHECK(client.run({"INCR", "k"}).starts_with("-MISCONF"));
+  // Undecided on the disk: no write is taken any more, reads go on.
+  CHECK(client.run({"INCR", "k"}).starts_with("-MISCONF"));
+  CHECK(client.run({"GET", "k"}) == "$1\r\n2\r\n");
+}
+
+TEST_CASE("many clients at a time", "[exec]") {
+  InProcess server(memory(), 4);
+  constexpr int kClients = 8;
+  constexpr int kRounds = 200;
+  std::vector<std::thread> threads;
+  std::atomic<bool> wrong{false};
+  for (int c = 0; c < kClients; ++c) {
+    threads.emplace_back([&server, &wrong, c] {
+      InProcessClient client(server);
+      std::string mine = "mine" + std::to_string(c);
+      for (int round = 1; round <= kRounds; ++round) {
+        std::string count = std::to_string(round);
+        std::string reply =
+            client.pipeline({{"INCR", mine}, {"INCR", "shared"}, {"GET", mine}, {"KEYS", mine}});
+        std::string expected = "$" + std::to_string(count.size()) + "\r\n" + count + "\r\n*1\r\n$" +
+                               std::to_string(mine.size()) + "\r\n" + mine + "\r\n";
+        if (!reply.starts_with(":" + count + "\r\n") || !reply.ends_with(expected)) wrong = true;
+        if (c == 0 && round % 50 == 0) server.services().readers.resize(1 + round / 50 % 6);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK_FALSE(wrong);
+  InProcessClient client(server);
+  CHECK(client.run({"GET", "shared"}) == "$4\r\n" + std::to_string(kClients * kRounds) + "\r\n");
+  CHECK(client.run({"DBSIZE"}) == ":" + std::to_string(kClients + 1) + "\r\n");
+}

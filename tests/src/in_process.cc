@@ -1,0 +1,163 @@
+// The executor without sockets; see in_process.h.
+#include "tests/src/in_process.h"
+
+#include <catch2/catch.hpp>
+
+namespace ingot::test {
+
+FakeThread::FakeThread()
+    : thread_([this] {
+        std::unique_lock lock(mutex_);
+        while (true) {
+          wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+          if (tasks_.empty()) return;
+          auto tasks = std::exchange(tasks_, {});
+          lock.unlock();
+          for (auto& task : tasks) task();
+          tasks.clear();
+          lock.lock();
+        }
+      }) {}
+
+FakeThread::~FakeThread() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void FakeThread::post(std::move_only_function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_all();
+}
+
+InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
+  storage::Status status;
+  store_ = exec::Store::open(
+      std::move(engine), 16, [this] { return now_ms.load(); }, &status);
+  REQUIRE(status.ok());
+  collector_ = std::make_unique<exec::Collector>(*store_);
+  readers_ = std::make_unique<exec::ReaderPool>(readers);
+  writer_ = std::make_unique<exec::Writer>();
+  services_.reset(new exec::Services{.store = *store_,
+                                     .writer = *writer_,
+                                     .readers = *readers_,
+                                     .collector = *collector_,
+                                     .config = config_,
+                                     .clients = clients_,
+                                     .stats = stats_,
+                                     .lifecycle = lifecycle_,
+                                     .table = table_,
+                                     .cursors = cursors_,
+                                     .net = nullptr});
+  writer_->start(*services_, exec::FsyncPolicy::kNever);
+  collector_->start();
+}
+
+InProcess::~InProcess() {
+  writer_->stop();
+  collector_->stop();
+  readers_.reset();
+}
+
+class InProcessClient::FakeConnection : public net::Connection {
+ public:
+  explicit FakeConnection(net::IoThread& thread) : thread_(thread) {}
+
+  net::IoThread& thread() override { return thread_; }
+  const std::string& peer_address() const override { return address_; }
+  const std::string& local_address() const override { return address_; }
+  int fd() const override { return -1; }
+  std::string& out() override { return out_; }
+  void send_body(std::unique_ptr<net::BodySource>) override { FAIL("no streams in process"); }
+  void flush() override {}
+  void pause_reading() override {}
+  void resume_reading() override {}
+  void close_after_flush() override {}
+  void close() override {}
+  void set_idle_exempt(bool) override {}
+  void set_authenticated(bool) override {}
+  // The session says so last, when all is answered.
+  void set_busy(bool busy) override {
+    std::lock_guard lock(mutex_);
+    if (!busy) answered_ = std::exchange(out_, {});
+    busy_ = busy;
+    idle_.notify_all();
+  }
+
+  void begin() {
+    std::lock_guard lock(mutex_);
+    busy_ = true;
+  }
+  std::string wait() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return !busy_; });
+    return std::exchange(answered_, {});
+  }
+
+ private:
+  net::IoThread& thread_;
+  std::string address_ = "127.0.0.1:1";
+  std::string out_;  // the thread's
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  bool busy_ = false;     // by mutex_
+  std::string answered_;  // by mutex_
+};
+
+InProcessClient::InProcessClient(InProcess& server)
+    : server_(server), connection_(std::make_unique<FakeConnection>(server.thread_)) {
+  auto client = std::make_shared<command::Client>(server.clients_.next_id(), "127.0.0.1:1",
+                                                  "127.0.0.1:2", -1, false, server.now_ms);
+  client->authenticated = true;
+  session_ = std::make_shared<exec::Session>(server.services(), *connection_, client);
+  server.clients_.add(client);
+}
+
+InProcessClient::~InProcessClient() {
+  std::mutex mutex;
+  std::condition_variable done;
+  bool closed = false;
+  server_.thread_.post([&] {
+    session_->on_close("");
+    std::lock_guard lock(mutex);
+    closed = true;
+    done.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  done.wait(lock, [&] { return closed; });
+}
+
+std::string InProcessClient::pipeline(const std::vector<Line>& lines) {
+  auto batch = std::make_shared<net::CommandBatch>();
+  size_t bytes = 0;
+  size_t words = 0;
+  for (const Line& line : lines) {
+    words += line.size();
+    for (const std::string& word : line) bytes += word.size();
+  }
+  batch->buffer = std::make_unique<char[]>(bytes + 1);
+  batch->buffer_capacity = bytes + 1;
+  batch->arg_store.reserve(words);
+  char* at = batch->buffer.get();
+  for (const Line& line : lines) {
+    size_t first = batch->arg_store.size();
+    for (const std::string& word : line) {
+      std::copy(word.begin(), word.end(), at);
+      batch->arg_store.emplace_back(at, word.size());
+      at += word.size();
+    }
+    batch->commands.push_back(
+        {.args = std::span<const std::string_view>(batch->arg_store).subspan(first)});
+  }
+  connection_->begin();
+  server_.thread_.post([session = session_, batch] { session->on_commands(batch); });
+  return connection_->wait();
+}
+
+}  // namespace ingot::test

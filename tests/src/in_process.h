@@ -1,0 +1,108 @@
+// A whole executor in one process, without a socket: sessions, writer, reader pool and collector
+// over an engine of choice, with a clock that the test turns. Each client is used by one thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/connection.h"
+#include "src/command/table.h"
+#include "src/commands/families.h"
+#include "src/exec/collector.h"
+#include "src/exec/reader_pool.h"
+#include "src/exec/services.h"
+#include "src/exec/session.h"
+#include "src/exec/store.h"
+#include "src/exec/writer.h"
+#include "src/server/client_registry.h"
+#include "src/server/config.h"
+#include "src/server/lifecycle.h"
+#include "src/server/stats.h"
+#include "src/types/key_cursor.h"
+#include "storage/engine.h"
+
+namespace ingot::test {
+
+// An I/O thread without sockets.
+class FakeThread : public net::IoThread {
+ public:
+  FakeThread();
+  ~FakeThread() override;
+  void post(std::move_only_function<void()> task) override;
+  bool is_current() const override { return std::this_thread::get_id() == thread_.get_id(); }
+  int index() const override { return 0; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::move_only_function<void()>> tasks_;  // by mutex_
+  bool stopping_ = false;                               // by mutex_
+  std::thread thread_;
+};
+
+class NoLifecycle : public server::Lifecycle {
+ public:
+  void request_shutdown() override {}
+  storage::Status save() override { return {}; }
+  bool save_in_background() override { return true; }
+  bool saving() const override { return false; }
+  int64_t last_save_s() const override { return 0; }
+  bool last_save_ok() const override { return true; }
+  int64_t last_save_duration_s() const override { return -1; }
+  const std::string& run_id() const override { return text_; }
+  const std::string& executable() const override { return text_; }
+  const std::string& config_file() const override { return text_; }
+  uint64_t memory_limit_bytes() const override { return 1 << 30; }
+
+ private:
+  std::string text_;
+};
+
+class InProcess {
+ public:
+  explicit InProcess(std::unique_ptr<storage::Engine> engine, int readers = 2);
+  ~InProcess();
+
+  std::atomic<int64_t> now_ms{1'700'000'000'000};
+  exec::Services& services() { return *services_; }
+
+ private:
+  friend class InProcessClient;
+  server::Config config_{"test"};
+  server::Stats stats_{0};
+  server::ClientRegistry clients_;
+  NoLifecycle lifecycle_;
+  command::Table table_{commands::all_families()};
+  types::KeyCursors cursors_;
+  std::unique_ptr<exec::Store> store_;
+  std::unique_ptr<exec::Collector> collector_;
+  std::unique_ptr<exec::ReaderPool> readers_;
+  std::unique_ptr<exec::Writer> writer_;
+  std::unique_ptr<exec::Services> services_;
+  FakeThread thread_;
+};
+
+class InProcessClient {
+ public:
+  explicit InProcessClient(InProcess& server);
+  ~InProcessClient();
+
+  // Sends the commands as one pipeline; answers the encoded replies of all, together.
+  using Line = std::vector<std::string>;
+  std::string pipeline(const std::vector<Line>& lines);
+  std::string run(Line line) { return pipeline({std::move(line)}); }
+
+ private:
+  class FakeConnection;
+  InProcess& server_;
+  std::unique_ptr<FakeConnection> connection_;
+  std::shared_ptr<exec::Session> session_;
+};
+
+}  // namespace ingot::test

@@ -1,0 +1,134 @@
+// The laws of the overlay: it reads as the engine would after its changes, walks in order both
+// ways, and goes back to a savepoint as if nothing had happened. A std::map is the model.
+#include "storage/overlay.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <random>
+
+using namespace ingot::storage;
+
+namespace {
+
+using Model = std::map<std::string, std::string>;
+
+struct Fixture {
+  std::unique_ptr<Engine> engine = std::move(open_memory({}).first);
+  Overlay overlay{*engine, nullptr, Tier::kDisk};
+  Model model;
+
+  void seed(const Model& start) {
+    auto batch = engine->new_batch();
+    for (const auto& [key, value] : start) batch->put(Space::kMeta, key, value);
+    REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+    model = start;
+  }
+
+  Model walk_forward() {
+    Model found;
+    auto cursor = overlay.cursor(Space::kMeta, {}, {});
+    for (cursor->seek({}); cursor->valid(); cursor->next()) {
+      REQUIRE((found.empty() || found.rbegin()->first < cursor->key()));
+      found.emplace(cursor->key(), cursor->value());
+    }
+    return found;
+  }
+  Model walk_backward() {
+    Model found;
+    auto cursor = overlay.cursor(Space::kMeta, {}, {});
+    for (cursor->seek_for_prev("\xff"); cursor->valid(); cursor->prev()) {
+      REQUIRE((found.empty() || found.begin()->first > cursor->key()));
+      found.emplace(cursor->key(), cursor->value());
+    }
+    return found;
+  }
+};
+
+std::string some_key(std::mt19937& random) {
+  return "k" + std::to_string(random() % 40);
+}
+
+}  // namespace
+
+TEST_CASE("the overlay agrees with a map through changes and undoing", "[overlay]") {
+  auto seed = GENERATE(range(1, 21));
+  INFO("seed " << seed);
+  std::mt19937 random(static_cast<unsigned>(seed));
+  Fixture fixture;
+  Model start;
+  for (int i = 0; i < 20; ++i) start[some_key(random)] = "base";
+  fixture.seed(start);
+  std::vector<std::pair<Overlay::Savepoint, Model>> savepoints;
+  for (int step = 0; step < 300; ++step) {
+    std::string key = some_key(random);
+    switch (random() % 6) {
+      case 0:
+        savepoints.emplace_back(fixture.overlay.savepoint(), fixture.model);
+        break;
+      case 1:
+        if (savepoints.empty()) break;
+        fixture.overlay.rollback(savepoints.back().first);
+        fixture.model = savepoints.back().second;
+        savepoints.pop_back();
+        break;
+      case 2:
+        fixture.overlay.remove(Space::kMeta, key);
+        fixture.model.erase(key);
+        break;
+      case 3:
+        CHECK(fixture.walk_forward() == fixture.model);
+        CHECK(fixture.walk_backward() == fixture.model);
+        break;
+      default:
+        fixture.overlay.put(Space::kMeta, key, std::to_string(step));
+        fixture.model[key] = std::to_string(step);
+    }
+    std::string value;
+    bool found = fixture.overlay.get(Space::kMeta, key, &value);
+    REQUIRE(found == fixture.model.contains(key));
+    if (found) CHECK(value == fixture.model[key]);
+  }
+  CHECK(fixture.walk_forward() == fixture.model);
+  auto batch = fixture.engine->new_batch();
+  fixture.overlay.write_to(batch.get());
+  REQUIRE(fixture.engine->write(*batch, Durability::kBuffered).ok());
+  fixture.overlay.clear();
+  CHECK(fixture.overlay.empty());
+  CHECK(fixture.walk_forward() == fixture.model);
+}
+
+TEST_CASE("a cursor turns round in the middle", "[overlay]") {
+  Fixture fixture;
+  fixture.seed({{"a", "1"}, {"c", "3"}, {"e", "5"}});
+  fixture.overlay.put(Space::kMeta, "b", "2");
+  fixture.overlay.put(Space::kMeta, "d", "4");
+  fixture.overlay.remove(Space::kMeta, "c");
+  auto cursor = fixture.overlay.cursor(Space::kMeta, "a", "e");
+  cursor->seek("b");
+  REQUIRE(cursor->valid());
+  CHECK(cursor->key() == "b");
+  cursor->next();
+  CHECK(cursor->key() == "d");
+  cursor->prev();
+  CHECK(cursor->key() == "b");
+  cursor->prev();
+  CHECK(cursor->key() == "a");
+  cursor->prev();
+  CHECK_FALSE(cursor->valid());
+  cursor->seek("e");
+  CHECK_FALSE(cursor->valid());  // the upper bound is exclusive
+  cursor->seek_for_prev("z");
+  REQUIRE(cursor->valid());
+  CHECK(cursor->key() == "d");
+}
+
+TEST_CASE("spaces do not see each other", "[overlay]") {
+  Fixture fixture;
+  fixture.overlay.put(Space::kData, "x", "data");
+  fixture.overlay.put(Space::kExpiry, "x", "expiry");
+  CHECK(fixture.walk_forward().empty());
+  std::string value;
+  CHECK_FALSE(fixture.overlay.get(Space::kMeta, "x", &value));
+  REQUIRE(fixture.overlay.get(Space::kExpiry, "x", &value));
+  CHECK(value == "expiry");
+}
