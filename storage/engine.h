@@ -196,7 +196,7 @@ using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;
 OpenResult open_rocksdb(const EngineOptions& options);
 OpenResult open_leveldb(const EngineOptions& options);
 OpenResult open_memory(const EngineOptions& options);
-// By name; kInvalid for a name that is none of these.
+// By name; kInvalid for a name that is none of these, and for a directory that another engine wrote.
 OpenResult open_engine(std::string_view name, const EngineOptions& options);
 
 }  // namespace ingot::storage

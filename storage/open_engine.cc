@@ -1,17 +1,50 @@
-// Opens an engine by its name.
+// Opens an engine by its name, and keeps the engines out of each other's directories.
 #include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "storage/engine.h"
 
 namespace ingot::storage {
 
+namespace {
+
+// Holds the name of the engine that wrote the directory: one library takes another's files for
+// damaged ones, or crashes over them.
+constexpr std::string_view kMarkerFile = "ENGINE";
+
+Status claim_directory(std::string_view name, const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return {Status::Code::kIo, fmt::format("cannot create {}: {}", path, error.message())};
+  const fs::path marker = fs::path(path) / kMarkerFile;
+  if (std::ifstream in(marker); in) {
+    const std::string found(std::istreambuf_iterator<char>(in), {});
+    if (found == name) return {};
+    return {Status::Code::kInvalid,
+            fmt::format("{} holds data of the engine '{}', not '{}'", path, found, name)};
+  }
+  std::ofstream out(marker);
+  out << name << std::flush;
+  if (!out) return {Status::Code::kIo, fmt::format("cannot write {}", marker.string())};
+  return {};
+}
+
+}  // namespace
+
 OpenResult open_engine(std::string_view name, const EngineOptions& options) {
-  if (name == "rocksdb") return open_rocksdb(options);
-  if (name == "leveldb") return open_leveldb(options);
   if (name == "memory") return open_memory(options);
-  return {nullptr,
-          Status(Status::Code::kInvalid,
-                 fmt::format("unknown engine '{}'; it is one of rocksdb, leveldb, memory", name))};
+  if (name != "rocksdb" && name != "leveldb") {
+    return {
+        nullptr,
+        Status(Status::Code::kInvalid,
+               fmt::format("unknown engine '{}'; it is one of rocksdb, leveldb, memory", name))};
+  }
+  if (Status status = claim_directory(name, options.path); !status.ok()) return {nullptr, status};
+  return name == "rocksdb" ? open_rocksdb(options) : open_leveldb(options);
 }
 
 }  // namespace ingot::storage

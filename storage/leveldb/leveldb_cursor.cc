@@ -18,6 +18,7 @@ class LeveldbCursor : public Cursor {
         lower_(prefixed(space, options.lower)),
         upper_(options.upper.empty() ? end_of(space) : prefixed(space, options.upper)) {
     leveldb::ReadOptions read;
+    read.verify_checksums = true;
     read.snapshot = snapshot;
     read.fill_cache = options.fill_cache;
     iterator_.reset(db->NewIterator(read));

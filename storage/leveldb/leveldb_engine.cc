@@ -205,6 +205,7 @@ Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
                           std::string* value, Status* error) {
   if (tier == Tier::kCacheOnly) return Lookup::kMiss;
   leveldb::ReadOptions read;
+  read.verify_checksums = true;  // a damaged block is an error, never data
   read.snapshot = raw(snapshot);
   const leveldb::Status status = db_->Get(read, prefixed(space, key), value);
   if (status.ok()) return Lookup::kFound;

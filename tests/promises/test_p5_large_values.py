@@ -12,14 +12,14 @@ from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
-def largest(engine):
-    """As much as a value may be; LevelDB takes long over it, so in the ordinary run less."""
-    return 512 * MB if engine == "rocksdb" or FULL else 128 * MB
-
-
 PAUSE_S = 0.002  # after each MB
 LARGE = 96 * MB  # as large as all the memory
 TOO_LONG = b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+
+
+def largest(engine):
+    """As much as a value may be; LevelDB takes long over it, so in the ordinary run less."""
+    return 512 * MB if engine == "rocksdb" or FULL else 128 * MB
 
 
 @pytest.mark.seconds(150)

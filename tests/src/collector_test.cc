@@ -40,7 +40,7 @@ void eventually(const std::function<bool()>& done) {
   REQUIRE(done());
 }
 
-std::string noise(size_t bytes) {
+[[maybe_unused]] std::string noise(size_t bytes) {
   std::string text(bytes, '\0');
   uint64_t state = 88172645463325252u;
   for (char& c : text) {
@@ -189,9 +189,9 @@ TEST_CASE("dropped collections go, their neighbours stay") {
   }
 }
 
+#ifndef __SANITIZE_THREAD__
 TEST_CASE("the space of a large collection comes back") {
-  Data data(GENERATE(
-      filter([](const std::string& name) { return name != "memory"; }, from_range(engines()))));
+  Data data(GENERATE(std::string("rocksdb"), std::string("leveldb")));
   data.start();
   data.use_ids(5);
   const std::string chunk = noise(16 << 10);
@@ -206,6 +206,7 @@ TEST_CASE("the space of a large collection comes back") {
   CHECK(data.records_of(5) == 0);
   eventually([&] { return data.engine().stats().disk_bytes < 2'000'000; });
 }
+#endif
 
 TEST_CASE("what an older view sees stays until the view is gone") {
   Data data(GENERATE(from_range(engines())));

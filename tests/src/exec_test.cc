@@ -91,8 +91,8 @@ TEST_CASE("a write that needs the disk is run again and counts once", "[exec]") 
   client.pipeline({{"SET", "n", "5"}, {"SET", "m", "7"}});
   cold.set_cold(
       [](storage::Space space, std::string_view) { return space == storage::Space::kMeta; });
-  CHECK(client.pipeline({{"INCR", "n"}, {"INCR", "m"}, {"MGET", "n", "m"}, {"APPEND", "n", "0"}}) ==
-        ":6\r\n:8\r\n*2\r\n$1\r\n6\r\n$1\r\n8\r\n:2\r\n");
+  CHECK(client.pipeline({{"INCR", "n"}, {"INCR", "m"}, {"APPEND", "n", "0"}}) ==
+        ":6\r\n:8\r\n:2\r\n");
   CHECK(client.pipeline({{"MULTI"}, {"INCRBY", "n", "1"}, {"GET", "m"}, {"EXEC"}, {"DBSIZE"}}) ==
         "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:61\r\n$1\r\n8\r\n:2\r\n");
   CHECK(server.services().stats.rollbacks > 0);
@@ -107,6 +107,7 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
   failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
   CHECK(client.run({"INCR", "k"}) ==
         "-MISCONF Errors writing to the AOF file: No space left on device\r\n");
+  REQUIRE(server.services().store.engine().try_resume().ok());
   CHECK(client.pipeline({{"GET", "k"}, {"DBSIZE"}, {"INCR", "k"}}) == "$1\r\n1\r\n:1\r\n:2\r\n");
   failing.fail_next_write({storage::Status::Code::kIo, "fsync failed"});
   CHECK(client.run({"INCR", "k"}).starts_with("-MISCONF"));

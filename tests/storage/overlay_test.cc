@@ -122,7 +122,7 @@ TEST_CASE("a cursor turns round in the middle", "[overlay]") {
   CHECK(cursor->key() == "d");
 }
 
-TEST_CASE("spaces do not see each other", "[overlay]") {
+TEST_CASE("the overlay keeps spaces apart", "[overlay]") {
   Fixture fixture;
   fixture.overlay.put(Space::kData, "x", "data");
   fixture.overlay.put(Space::kExpiry, "x", "expiry");
