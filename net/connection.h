@@ -88,6 +88,10 @@ class Connection {
   std::atomic<int64_t> last_interaction_ms{0};  // steady clock
 };
 
+// While more than this is waiting to be sent, nothing more is read from the client, and a handler
+// should answer nothing more either: see Handler::on_output_drained.
+inline constexpr uint64_t kOutputPauseBytes = 1u << 20;
+
 // What the owner of the server does with one connection.
 class Handler {
  public:
@@ -101,6 +105,9 @@ class Handler {
   // size. Returns where to put it, or null to have it collected in memory.
   virtual std::shared_ptr<ArgumentStage> stage_argument(std::span<const std::string_view> args,
                                                         uint64_t bytes) = 0;
+
+  // The client has read on after more than kOutputPauseBytes of replies had been waiting for it.
+  virtual void on_output_drained() {}
 
   // The client broke the protocol: `error` is Redis' own sentence, such as "ERR Protocol error:
   // invalid bulk length". Nothing more is read. The handler answers it in order after what is

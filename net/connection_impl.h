@@ -26,7 +26,6 @@
 namespace ingot::net {
 
 // Past this much unsent output the client's commands are no longer read, until half of it is gone.
-inline constexpr uint64_t kOutputPauseBytes = 1u << 20;
 
 inline int64_t steady_now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -93,6 +92,8 @@ class ConnectionImpl final : public Connection,
   void on_staged(bool ok);
   void on_eof();
   void resume_input();
+  void announce_drained();
+  bool input_exceeds_share();
   void account_input();
   bool peer_hung_up() const;
 

@@ -118,6 +118,8 @@ void ConnectionImpl::process_input() {
         deliver();
         if (parser_.held_bytes() > limits.query_buffer_bytes_max.load(std::memory_order_relaxed)) {
           close_for("Closing client that reached max query buffer length");
+        } else if (input_exceeds_share()) {
+          close_for("Closing client because the input of all clients exceeds its share of memory");
         }
         return;
       case RespParser::Status::kLargeArgument:
@@ -193,6 +195,15 @@ void ConnectionImpl::resume_input() {
     self->data_waiting_ = false;
     self->continue_input();
   });
+}
+
+// Small requests are always taken: those that hold much make room.
+bool ConnectionImpl::input_exceeds_share() {
+  const uint64_t total_max =
+      loop_.state().limits.query_total_bytes_max.load(std::memory_order_relaxed);
+  if (total_max == 0 || parser_.capacity() <= kStageThresholdBytes) return false;
+  account_input();
+  return loop_.state().query_bytes.load(std::memory_order_relaxed) > total_max;
 }
 
 void ConnectionImpl::account_input() {

@@ -127,6 +127,13 @@ void ConnectionImpl::arm_write() {
   });
 }
 
+// Posted, because a handler that appends its replies is still in the middle of that.
+void ConnectionImpl::announce_drained() {
+  loop_.post([self = shared_from_this()] {
+    if (!self->closed_) self->handler_->on_output_drained();
+  });
+}
+
 // After every change of the queue.
 void ConnectionImpl::settle_output() {
   account_output();
@@ -136,6 +143,7 @@ void ConnectionImpl::settle_output() {
     output_paused_ = pending > kOutputPauseBytes || queue_.has_body();
   } else if (pending < kOutputPauseBytes / 2 && !queue_.has_body()) {
     output_paused_ = false;
+    announce_drained();
     resume_input();
   }
   if (queue_.empty()) finish_if_done();

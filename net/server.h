@@ -26,6 +26,8 @@ struct Limits {
   std::atomic<uint32_t> output_soft_seconds{0};
   // All clients' unsent replies together; past it the client that owes most is cut. 0: no bound.
   std::atomic<uint64_t> output_total_bytes_max{0};
+  // All clients' unparsed input together; past it a client that sends a large argument is cut.
+  std::atomic<uint64_t> query_total_bytes_max{0};  // 0: no bound
   std::atomic<uint32_t> idle_timeout_seconds{0};  // 0: never
   std::atomic<uint32_t> tcp_keepalive_seconds{300};
 };

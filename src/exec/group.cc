@@ -1,6 +1,8 @@
 // Running and committing a group; see group.h.
 #include "src/exec/group.h"
 
+#include <algorithm>
+
 #include "src/command/table.h"
 #include "src/exec/accounting.h"
 #include "src/exec/collector.h"
@@ -35,6 +37,13 @@ Earlier earlier_runs(const WriteJob& job, const Unit& unit, size_t index) {
 }
 
 }  // namespace
+
+void restore_database(const WriteJob& job, const Unit& unit) {
+  bool selects = std::ranges::any_of(unit.transaction, [](const command::QueuedCommand& queued) {
+    return command::is_session(*queued.row);
+  });
+  if (selects) job.client->db = unit.db;
+}
 
 Group::Group(Services& services)
     : services_(services),
@@ -129,6 +138,7 @@ void Group::run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
   }
   reply.array(unit.transaction.size());
   int db = unit.db;
+  restore_database(job, unit);
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
     const command::QueuedCommand& queued = unit.transaction[i];
     Savepoint before = savepoint();

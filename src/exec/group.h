@@ -13,6 +13,10 @@
 
 namespace ingot::exec {
 
+// An EXEC that runs anew, or that was not committed, leaves its client in the database in which it
+// began. (Only one with session commands has the client to itself, and only that can change it.)
+void restore_database(const WriteJob& job, const Unit& unit);
+
 class Group {
  public:
   explicit Group(Services& services);

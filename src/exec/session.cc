@@ -2,6 +2,7 @@
 #include "src/exec/session.h"
 
 #include "src/server/client_registry.h"
+#include "src/server/log.h"
 #include "src/types/staged_string.h"
 
 namespace ingot::exec {
@@ -36,7 +37,11 @@ void Session::on_protocol_error(std::string_view error) {
   advance();
 }
 
-void Session::on_close(std::string_view) {
+void Session::on_close(std::string_view reason) {
+  // What the server itself decided, an operator wants to know.
+  if (reason.starts_with("Closing client") || reason.starts_with("Closed for")) {
+    server::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
+  }
   if (watching_) services_.writer.unwatch(client_->id);
   services_.clients.remove(client_->id);
   connection_ = nullptr;
@@ -56,7 +61,7 @@ void Session::advance() {
   databases_ = services_.store.databases();
   now_ms_ = services_.store.now_ms();
   client_->last_command_ms.store(now_ms_, std::memory_order_relaxed);
-  while (!inbox_.empty() && !exclusive_ && !closing_) {
+  while (!inbox_.empty() && !exclusive_ && !closing_ && !output_full()) {
     Incoming& incoming = inbox_.front();
     if (dispatch(incoming.batch, incoming.batch->commands[incoming.next]) == Step::kWait) break;
     if (++incoming.next == incoming.batch->commands.size()) inbox_.pop_front();
@@ -68,7 +73,21 @@ void Session::advance() {
   if (!job_in_flight_) submit_job();
   if (!tasks_.empty()) services_.readers.submit(std::exchange(tasks_, {}));
   run_view_.reset();
+  bool stopped = output_full();
   settle();
+  // The socket took it all at once: nobody will tell that it drained.
+  if (stopped && connection_ != nullptr && !output_full()) {
+    thread_.post([self = shared_from_this()] { self->on_output_drained(); });
+  }
+}
+
+bool Session::output_full() const {
+  return connection_->output_bytes.load(std::memory_order_relaxed) + connection_->out().size() >
+         net::kOutputPauseBytes;
+}
+
+void Session::on_output_drained() {
+  if (connection_ != nullptr) advance();
 }
 
 Session::SlotPtr Session::open_slot() {

@@ -35,6 +35,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void on_commands(net::BatchPtr batch) override;
   std::shared_ptr<net::ArgumentStage> stage_argument(std::span<const std::string_view> args,
                                                      uint64_t bytes) override;
+  void on_output_drained() override;
   void on_protocol_error(std::string_view error) override;
   void on_close(std::string_view reason) override;
 
@@ -62,6 +63,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void deliver_done();
   void settle();  // delivers what is complete, pauses and resumes reading, closes
   bool idle() const;
+  bool output_full() const;
   void submit_job();
   void on_job_done(SlotPtr slot, command::EncodedReply reply);
   void on_read_done(SlotPtr slot);
@@ -93,7 +95,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
                         const command::CommandRow& exec_row);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
-  static constexpr size_t kReadsInFlightMax = 1024;
+  // Enough to keep a disk busy; bounded, because their replies wait in memory.
+  static constexpr size_t kReadsInFlightMax = 128;
   static constexpr size_t kJobUnitsMax = 4096;
 
   Services& services_;

@@ -324,6 +324,7 @@ void Writer::Impl::fail_group(const storage::Status& status) {
     size_t ran = job.next;
     job.next = job.first_uncommitted;
     for (; job.next < ran; ++job.next) {
+      restore_database(job, job.units[job.next]);
       command::RespSink sink(job.replies, job.units[job.next].resp);
       if (!job.units[job.next].silent) sink.error(error);
     }

@@ -195,7 +195,9 @@ void Instance::apply_limits(const Settings& settings) {
   limits.output_hard_bytes = output.hard_bytes;
   limits.output_soft_bytes = output.soft_bytes;
   limits.output_soft_seconds = static_cast<uint32_t>(output.soft_seconds);
-  limits.output_total_bytes_max = share_out(settings, memory_limit_).output_bytes;
+  MemoryShares shares = share_out(settings, memory_limit_);
+  limits.output_total_bytes_max = shares.output_bytes;
+  limits.query_total_bytes_max = shares.input_bytes;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
 }

@@ -22,6 +22,7 @@ uint64_t memory_limit(const Settings& settings, const MachineMemory& machine);
 struct MemoryShares {
   uint64_t engine_bytes = 0;  // block cache with memtables and filters (cache-size, if set)
   uint64_t output_bytes = 0;  // unsent replies of all clients
+  uint64_t input_bytes = 0;   // their unparsed input
 };
 MemoryShares share_out(const Settings& settings, uint64_t limit_bytes);
 

@@ -108,3 +108,18 @@ def test_one_connection_in_many_small_pieces(engine, rng):
         client.flush()
         for wanted in expected:
             assert client.read() == wanted
+
+
+def test_a_block_that_runs_again_begins_in_its_own_database(engine):
+    """Cold keys make a block run more than once; a SELECT inside must not reach the next run."""
+    with ingot(engine, direct_reads="yes") as server:
+        with server.client() as client:
+            load(client, ((f"key:{i}", "7") for i in range(1000)))
+        server.restart()
+        with server.client() as client:
+            for i in range(0, 1000, 50):
+                block = [("SELECT", 1), ("MULTI",), ("ECHO", "x"), ("INCR", f"key:{i}"), ("SELECT", 0),
+                         ("INCR", f"key:{i}"), ("EXEC",), ("GET", f"key:{i}")]  # fmt: skip
+                *_, done, last = client.pipeline(block)
+                assert [reply.value for reply in done.value] == [b"x", 1, b"OK", 8]
+                assert last.value == b"8"
