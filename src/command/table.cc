@@ -1,32 +1,41 @@
-// The list of the families and look-up by name; see table.h.
+// Look-up by name and the positions of keys; see table.h.
 #include "src/command/table.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+
+#include "src/command/args.h"
 
 namespace ingot::command {
 
 namespace {
 
+char to_lower(unsigned char c) {
+  return static_cast<char>(std::tolower(c));
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(), to_lower);
   return result;
 }
 
-// Redis shows the first arguments, each and all of them cut.
+// What Redis shows of a client's word: up to a zero byte, and not too much.
+constexpr size_t kShownMax = 128;
+std::string_view shown(std::string_view text, size_t max = kShownMax) {
+  return text.substr(0, std::min(text.find('\0'), max));
+}
+
+// The first arguments are shown, each and all of them cut.
 std::string unknown_command(Args args) {
-  constexpr size_t kShown = 128;
-  std::string error = "ERR unknown command '";
-  error.append(args[0].substr(0, kShown)).append("', with args beginning with: ");
-  std::string shown;
-  for (size_t i = 1; i < args.size() && shown.size() < kShown; ++i) {
-    std::string_view text = args[i].substr(0, args[i].find('\0'));
-    text = text.substr(0, kShown - shown.size());
-    shown.append("'").append(text).append("' ");
+  std::string list;
+  for (size_t i = 1; i < args.size() && list.size() < kShownMax; ++i) {
+    std::string_view text = shown(args[i], kShownMax - list.size());
+    list.append("'").append(text).append("' ");
   }
-  return error + shown;
+  return "ERR unknown command '" + std::string(shown(args[0])) +
+         "', with args beginning with: " + list;
 }
 
 bool arity_fits(const CommandRow& row, size_t arguments) {
@@ -35,9 +44,8 @@ bool arity_fits(const CommandRow& row, size_t arguments) {
 }
 
 const CommandRow* find_subcommand(const CommandRow& parent, std::string_view name) {
-  std::string wanted = lower(name);
   for (const CommandRow& row : parent.subcommands) {
-    if (row.name == wanted) return &row;
+    if (equals_ignore_case(row.name, name)) return &row;
   }
   return nullptr;
 }
@@ -56,7 +64,7 @@ size_t first_index(const KeySpec& spec, Args args) {
   auto size = static_cast<int>(args.size());
   int step = spec.begin >= 0 ? 1 : -1;
   for (int i = spec.begin >= 0 ? spec.begin : size + spec.begin; i > 0 && i < size; i += step) {
-    if (lower(args[static_cast<size_t>(i)]) == lower(spec.keyword)) {
+    if (equals_ignore_case(args[static_cast<size_t>(i)], spec.keyword)) {
       return static_cast<size_t>(i) + 1;
     }
   }
@@ -95,11 +103,11 @@ void add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt
 std::optional<std::string> Table::check_renames(Families families, Renames renames) {
   Table table(families, {});
   for (const auto& [from, to] : renames) {
-    if (table.find(from) == nullptr) return "No such command in rename-command";
-    if (!to.empty() && table.find(to) != nullptr) return "Target command name already exists";
     const CommandRow* row = table.find(from);
+    if (row == nullptr) return "No such command in rename-command";
     table.by_name_.erase(lower(from));
-    if (!to.empty()) table.by_name_.emplace(lower(to), row);
+    if (to.empty()) continue;
+    if (!table.by_name_.emplace(lower(to), row).second) return "Target command name already exists";
   }
   return std::nullopt;
 }
@@ -125,12 +133,17 @@ Table::Table(Families families, Renames renames) {
 }
 
 const CommandRow* Table::find(std::string_view name) const {
-  constexpr size_t kLongestName = 64;
-  std::array<char, kLongestName> buffer;
-  if (name.size() > buffer.size()) return nullptr;
-  std::transform(name.begin(), name.end(), buffer.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  auto found = by_name_.find(std::string_view(buffer.data(), name.size()));
+  // Every command passes here: names of ordinary length without an allocation.
+  std::array<char, 64> buffer;
+  std::string long_name;
+  std::string_view wanted;
+  if (name.size() <= buffer.size()) {
+    std::transform(name.begin(), name.end(), buffer.begin(), to_lower);
+    wanted = {buffer.data(), name.size()};
+  } else {
+    wanted = long_name = lower(name);
+  }
+  auto found = by_name_.find(wanted);
   return found == by_name_.end() ? nullptr : found->second;
 }
 
@@ -144,9 +157,8 @@ Resolved Table::resolve(Args args, std::string* error) const {
   if (!row->subcommands.empty() && args.size() >= 2) {
     resolved = {.row = find_subcommand(*row, args[1]), .parent = row};
     if (resolved.row == nullptr) {
-      constexpr size_t kShown = 128;
-      *error = "ERR unknown subcommand '" + std::string(args[1].substr(0, kShown)) + "'. Try " +
-               upper(row->name) + " HELP.";
+      *error = "ERR unknown subcommand '" + std::string(shown(args[1])) + "'. Try " +
+               upper(args[0]) + " HELP.";
       return {};
     }
   }

@@ -82,7 +82,8 @@ void Session::advance() {
 }
 
 bool Session::output_full() const {
-  return connection_->output_bytes.load(std::memory_order_relaxed) + connection_->out().size() >
+  return connection_->output_bytes.load(std::memory_order_relaxed) + connection_->out().size() +
+             held_bytes_ >
          net::kOutputPauseBytes;
 }
 
@@ -101,6 +102,7 @@ void Session::answer(command::EncodedReply reply) {
     return;
   }
   if (slots_.empty()) return deliver(reply);
+  held_bytes_ += reply.bytes.size();
   if (!slots_.back()->done || !reply.bodies.empty()) {
     open_slot()->done = true;
     slots_.back()->reply = std::move(reply);
@@ -130,6 +132,7 @@ bool Session::idle() const {
 
 void Session::deliver_done() {
   while (!slots_.empty() && slots_.front()->done) {
+    held_bytes_ -= slots_.front()->reply.bytes.size();
     deliver(slots_.front()->reply);
     slots_.pop_front();
   }
@@ -166,7 +169,7 @@ void Session::submit_job() {
 
 void Session::on_job_done(SlotPtr slot, command::EncodedReply reply) {
   slot->reply = std::move(reply);
-  slot->done = true;
+  complete(*slot);
   job_in_flight_ = false;
   if (assembling_) {
     submit_job();
@@ -177,8 +180,13 @@ void Session::on_job_done(SlotPtr slot, command::EncodedReply reply) {
   if (connection_ != nullptr) advance();
 }
 
+void Session::complete(Slot& slot) {
+  slot.done = true;
+  held_bytes_ += slot.reply.bytes.size();
+}
+
 void Session::on_read_done(SlotPtr slot) {
-  slot->done = true;
+  complete(*slot);
   --reads_in_flight_;
   if (connection_ == nullptr) return;
   // Others may stand before it; then there is nothing to send yet.

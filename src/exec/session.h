@@ -67,6 +67,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void submit_job();
   void on_job_done(SlotPtr slot, command::EncodedReply reply);
   void on_read_done(SlotPtr slot);
+  void complete(Slot& slot);
   void end_exclusive();
 
   // --- session_dispatch.cc: routing
@@ -110,6 +111,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   };
   std::deque<Incoming> inbox_;
   std::deque<SlotPtr> slots_;  // replies not yet delivered, oldest first
+  size_t held_bytes_ = 0;      // of the replies that are ready in slots_
   std::string protocol_error_;
 
   std::unique_ptr<WriteJob> assembling_;

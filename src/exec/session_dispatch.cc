@@ -232,7 +232,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
       run(&slot->reply);
       self->thread_.post([self, slot = std::move(slot)] {
         if (self->silent()) slot->reply.clear();
-        slot->done = true;
+        self->complete(*slot);
         self->after_command();
         self->end_exclusive();
       });
