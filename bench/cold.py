@@ -95,14 +95,14 @@ def measure(server, path, keys, threads, args):
 
 def load_cold(server, loader):
     """Fills the server, and starts it again with everything in files and an empty cache."""
-    seconds, _ = loader.load(server)
+    [(seconds, _)], _ = loader.load(server)
     server.restart()
     quiet = server.wait_until_quiet()
     if server.client.dbsize() != loader.keys:
         sys.exit(f"DBSIZE is {server.client.dbsize()} after loading {loader.keys} keys")
     disk = server.disk_bytes()
     print(
-        f"{loader.keys:,} keys loaded in {sum(seconds):.0f} s, {disk / MB:,.0f} MB on disk, "
+        f"{loader.keys:,} keys loaded in {seconds:.0f} s, {disk / MB:,.0f} MB on disk, "
         f"compactions {'done' if quiet else 'STILL RUNNING'}"
     )
     return disk

@@ -304,27 +304,27 @@ class Loader:
                 yield b"".join(itertools.chain.from_iterable(parts)), len(heads)
 
     def load(self, server, slices=1):
-        """The seconds that each slice of the keys took, and the share of them that this process
-        itself was computing: near 1 the loader was the limit and not the server."""
+        """For each slice of the keys the seconds and the server's processor time; and the share of the
+        whole that this process itself was computing: near 1 it was the limit and not the server."""
         sockets = [
             socket.create_connection(("127.0.0.1", server.port)) for _ in range(self.CONNECTIONS)
         ]
         waiting = [0] * len(sockets)
-        marks = [time.monotonic()]
-        cpu = time.process_time()
+        marks = [(time.monotonic(), server.cpu_seconds())]
+        own = time.process_time()
         done = 0
         for (data, count), turn in zip(self.pipelines(), itertools.cycle(range(len(sockets)))):
             done += self._take_replies(sockets[turn], waiting[turn])
             sockets[turn].sendall(data)
             waiting[turn] = count
             while len(marks) < slices and done >= self.keys * len(marks) / slices:
-                marks.append(time.monotonic())
+                marks.append((time.monotonic(), server.cpu_seconds()))
         for turn, connection in enumerate(sockets):
             self._take_replies(connection, waiting[turn])
             connection.close()
-        marks.append(time.monotonic())
-        share = (time.process_time() - cpu) / (marks[-1] - marks[0])
-        return [after - before for before, after in itertools.pairwise(marks)], share
+        marks.append((time.monotonic(), server.cpu_seconds()))
+        share = (time.process_time() - own) / (marks[-1][0] - marks[0][0])
+        return [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(marks)], share
 
     @staticmethod
     def _take_replies(connection, count):

@@ -17,7 +17,8 @@ SLICES = 20
 
 def fill(server, loader):
     """Loads it and checks that every key counts."""
-    seconds, busy = loader.load(server, SLICES)
+    slices, busy = loader.load(server, SLICES)
+    seconds, cpu = zip(*slices)
     if server.client.dbsize() != loader.keys:
         sys.exit(f"{server.name}: DBSIZE is {server.client.dbsize()} after {loader.keys} keys")
     rates = [loader.keys / SLICES / slice_seconds for slice_seconds in seconds]
@@ -25,9 +26,10 @@ def fill(server, loader):
     return {
         "rate": loader.keys / sum(seconds),
         "slices": rates,
+        "slices_cpu_us": [cpu_seconds * SLICES / loader.keys * 1e6 for cpu_seconds in cpu],
         "last_to_first_quarter": sum(seconds[:quarter]) / sum(seconds[-quarter:]),
         "loader_busy": busy,
-        "cpu_us": server.cpu_seconds() / loader.keys * 1e6,
+        "cpu_us": sum(cpu) / loader.keys * 1e6,
         "peak_memory": server.peak_memory(),
         "disk": server.disk_bytes(),
     }
@@ -35,12 +37,18 @@ def fill(server, loader):
 
 def report(ours, theirs, args):
     rows = [
-        [f"{100 * (index + 1) // SLICES} %", thousands(a), thousands(b), f"{a / b:.2f}"]
+        [f"{100 * (index + 1) // SLICES} %", thousands(a), thousands(b), f"{a / b:.2f}",
+         f"{ours['slices_cpu_us'][index]:.2f}", f"{theirs['slices_cpu_us'][index]:.2f}"]
         for index, (a, b) in enumerate(zip(ours["slices"], theirs["slices"]))
-    ]
+    ]  # fmt: skip
     ratio = ours["rate"] / theirs["rate"]
-    rows.append(["all", thousands(ours["rate"]), thousands(theirs["rate"]), f"{ratio:.2f}"])
-    common.table(["of the keys", "ingot SET/s", "redis SET/s", "ratio"], rows)
+    rows.append(
+        ["all", thousands(ours["rate"]), thousands(theirs["rate"]), f"{ratio:.2f}",
+         f"{ours['cpu_us']:.2f}", f"{theirs['cpu_us']:.2f}"]
+    )  # fmt: skip
+    common.table(
+        ["of the keys", "ingot SET/s", "redis SET/s", "ratio", "ingot us", "redis us"], rows
+    )
 
     def line(what, value):
         print(f"{what:34} {value}")
@@ -49,7 +57,6 @@ def report(ours, theirs, args):
         line(f"{name}: last quarter / first", f"{one['last_to_first_quarter']:.2f}")
         slowest = min(one["slices"]) / median(one["slices"])
         line(f"{name}: slowest slice / median", f"{slowest:.2f}")
-        line(f"{name}: processor time for a SET", f"{one['cpu_us']:.2f} us")
         line(f"{name}: loader's own share of time", f"{one['loader_busy']:.2f}")
     of_limit = ours["peak_memory"] / args.maxmemory
     line("ingot: peak memory (VmHWM)", f"{ours['peak_memory'] / MB:,.0f} MB")
