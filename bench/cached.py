@@ -87,7 +87,7 @@ def profile(server, test, args):
         record.send_signal(2)
     message = record.communicate()[1]
     if not os.path.exists(data):
-        print(f"perf cannot record here: {message.strip().splitlines()[0]}")
+        print(f"perf cannot record here: {message.strip()[:200]}")
         return []
     report = subprocess.run(
         ["perf", "report", "-i", data, "--stdio", "--no-children", "-g", "none", "-F",

@@ -383,7 +383,7 @@ def title(text):
 
 
 def print_load():
-    print(f"the machine's load at the end: {os.getloadavg()[0]:.2f}")
+    print(f"the machine's load at the end, with this benchmark's own: {os.getloadavg()[0]:.2f}")
 
 
 def table(headers, rows):
