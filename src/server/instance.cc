@@ -17,6 +17,7 @@
 #include "src/server/disk_guard.h"
 #include "src/server/info.h"
 #include "src/server/log.h"
+#include "src/server/memory_usage.h"
 #include "src/server/process.h"
 #include "src/server/sampler.h"
 #include "src/server/saver.h"
@@ -80,6 +81,7 @@ std::optional<std::string> Instance::open() {
     return error;
   }
   table_ = std::make_unique<command::Table>(families, settings->renamed_commands);
+  set_memory_return(settings->jemalloc_bg_thread);
   uint64_t wanted_files = settings->maxclients + kReservedFiles;
   if (uint64_t files = raise_file_limit(wanted_files); files < wanted_files) {
     log::warning("Only {} files can be open at a time; {} are needed for maxclients {}", files,
@@ -217,6 +219,9 @@ std::optional<Refusal> Instance::apply(const Settings& before, const Settings& a
   }
   memory_limit_ = memory_limit(after, read_machine());
   apply_limits(after);
+  if (before.jemalloc_bg_thread != after.jemalloc_bg_thread) {
+    set_memory_return(after.jemalloc_bg_thread);
+  }
   store_->engine().set_cache_bytes(share_out(after, memory_limit_).engine_bytes);
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);

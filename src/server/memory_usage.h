@@ -1,4 +1,5 @@
-// What memory the process uses, as the allocator and the kernel count it. Any thread.
+// What memory the process uses, as the allocator and the kernel count it, and how soon the allocator
+// gives back what it does not. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +19,10 @@ MemoryUsage memory_usage();
 // "jemalloc-5.3.0", or "libc".
 std::string allocator_name();
 uint64_t system_memory_bytes();
+
+// Makes the allocator give unused pages back soon, so that a burst does not stand beside the
+// memory limit for long; with `background_thread` (jemalloc-bg-thread) also when the thread that
+// freed them rests. After daemonize(). Does nothing without jemalloc.
+void set_memory_return(bool background_thread);
 
 }  // namespace ingot::server

@@ -148,6 +148,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::compaction_threads>("compaction-threads", 0, 64, kImmutable),
     memory<&S::compaction_rate>("compaction-rate", 0, kUlongMax, kUnsigned),
     boolean<&S::direct_reads>("direct-reads", kImmutable),
+    boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),
     integer<&S::reader_threads>("reader-threads", 1, 1024),
     choice<&S::appendfsync>("appendfsync", kAppendFsyncNames),
 

@@ -88,6 +88,7 @@ struct Settings {
   int compaction_threads = 0;             // 0: by the number of cores
   uint64_t compaction_rate = 0;           // bytes a second; 0: no limit
   bool direct_reads = false;              // bypass the page cache
+  bool jemalloc_bg_thread = true;         // a thread gives unused memory back to the system
 
   // Threads
   int reader_threads = 10;
