@@ -51,8 +51,11 @@ std::string full_key(Space space, std::string_view key) {
 
 }  // namespace
 
-Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier)
-    : engine_(engine), snapshot_(snapshot), tier_(tier) {}
+Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache)
+    : engine_(engine),
+      snapshot_(snapshot),
+      cache_(snapshot == nullptr ? cache : nullptr),
+      tier_(tier) {}
 
 bool Overlay::get(Space space, std::string_view key, std::string* value) {
   if (failed()) return false;
@@ -67,19 +70,12 @@ bool Overlay::get(Space space, std::string_view key, std::string* value) {
     }
   }
   Status status;
-  switch (engine_.get(snapshot_, space, key, tier_, value, &status)) {
-    case Lookup::kFound:
-      return true;
-    case Lookup::kAbsent:
-      return false;
-    case Lookup::kMiss:
-      latch_miss();
-      return false;
-    case Lookup::kError:
-      latch_error(std::move(status));
-      return false;
-  }
-  return false;
+  RecordCache::Ticket ticket = 0;
+  const bool cached = cache_ != nullptr && space == Space::kMeta;
+  if (cached && cache_->get(key, value, &ticket)) return true;
+  const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
+  if (cached && found == Lookup::kFound) cache_->fill(key, *value, ticket);
+  return settle(found, std::move(status));
 }
 
 void Overlay::uncommitted(Space space, std::string_view lower, std::string_view upper,
@@ -137,6 +133,21 @@ void Overlay::write_to(Batch* batch) const {
     } else {
       batch->put(space, full.substr(1), change.value);
     }
+  }
+}
+
+void Overlay::begin_cache_changes() {
+  if (cache_ == nullptr) return;
+  for (const auto& [full, change] : changes_) {
+    if (full[0] == space_byte(Space::kMeta)) cache_->begin_change(full.substr(1));
+  }
+}
+
+void Overlay::end_cache_changes(bool committed) {
+  if (cache_ == nullptr) return;
+  for (const auto& [full, change] : changes_) {
+    if (full[0] != space_byte(Space::kMeta)) continue;
+    cache_->end_change(full.substr(1), committed && !change.removed ? change.value : "");
   }
 }
 

@@ -45,9 +45,9 @@ class Overlay : public Reader {
   // How far back an undo goes; from savepoint(), good until the next clear().
   using Savepoint = size_t;
 
-  // `snapshot` null: the latest state, which only this overlay's owner changes. `engine` and
-  // `snapshot` must outlive the overlay.
-  Overlay(Engine& engine, const Snapshot* snapshot, Tier tier);
+  // `snapshot` null: the latest state, which only this overlay's owner changes; only then is
+  // `cache` used, which may be null. All three must outlive the overlay.
+  Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache = nullptr);
 
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
@@ -68,6 +68,9 @@ class Overlay : public Reader {
   size_t size() const { return changes_.size(); }
   size_t bytes() const { return arena_.bytes(); }  // held until clear()
   void write_to(Batch* batch) const;
+  // Around the engine's commit of what write_to() gave.
+  void begin_cache_changes();
+  void end_cache_changes(bool committed);
   void clear();
 
   // Whether reads that memory cannot answer may go to the disk.
@@ -98,6 +101,7 @@ class Overlay : public Reader {
 
   Engine& engine_;
   const Snapshot* snapshot_;
+  RecordCache* const cache_;
   Tier tier_;
   Arena arena_;
   Changes changes_;  // space byte | key

@@ -24,19 +24,8 @@ class EmptyCursor : public Cursor {
 bool EngineReader::get(Space space, std::string_view key, std::string* value) {
   if (failed()) return false;
   Status status;
-  switch (engine_.get(snapshot_, space, key, tier_, value, &status)) {
-    case Lookup::kFound:
-      return true;
-    case Lookup::kAbsent:
-      return false;
-    case Lookup::kMiss:
-      latch_miss();
-      return false;
-    case Lookup::kError:
-      latch_error(std::move(status));
-      return false;
-  }
-  return false;
+  const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
+  return settle(found, std::move(status));
 }
 
 std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower,
@@ -57,19 +46,12 @@ bool SingleProbe::get(Space space, std::string_view key, std::string* value) {
   }
   used_ = true;
   Status status;
-  switch (engine_.get(nullptr, space, key, Tier::kCacheOnly, value, &status)) {
-    case Lookup::kFound:
-      return true;
-    case Lookup::kAbsent:
-      return false;
-    case Lookup::kMiss:
-      latch_miss();
-      return false;
-    case Lookup::kError:
-      latch_error(std::move(status));
-      return false;
-  }
-  return false;
+  RecordCache::Ticket ticket = 0;
+  const bool cached = cache_ != nullptr && space == Space::kMeta;
+  if (cached && cache_->get(key, value, &ticket)) return true;
+  const Lookup found = engine_.get(nullptr, space, key, Tier::kCacheOnly, value, &status);
+  if (cached && found == Lookup::kFound) cache_->fill(key, *value, ticket);
+  return settle(found, std::move(status));
 }
 
 std::unique_ptr<Cursor> SingleProbe::cursor(Space, std::string_view, std::string_view) {

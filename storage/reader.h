@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "storage/engine.h"
+#include "storage/record_cache.h"
 
 namespace ingot::storage {
 
@@ -49,6 +50,12 @@ class Reader {
   void latch_miss() {
     if (!failed()) missed_ = true;
   }
+  // Whether an engine's answer is a value; latches what went wrong.
+  bool settle(Lookup found, Status status) {
+    if (found == Lookup::kMiss) latch_miss();
+    if (found == Lookup::kError) latch_error(std::move(status));
+    return found == Lookup::kFound;
+  }
 
  private:
   bool missed_ = false;
@@ -75,7 +82,8 @@ class EngineReader : public Reader {
 // first, so it latches: needs_snapshot() tells that apart from a cache miss.
 class SingleProbe : public Reader {
  public:
-  explicit SingleProbe(Engine& engine) : engine_(engine) {}
+  // `cache` may be null; it outlives the probe, as the engine does.
+  SingleProbe(Engine& engine, RecordCache* cache) : engine_(engine), cache_(cache) {}
 
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
@@ -84,6 +92,7 @@ class SingleProbe : public Reader {
 
  private:
   Engine& engine_;
+  RecordCache* cache_;
   bool used_ = false;
   bool needs_snapshot_ = false;
 };

@@ -47,7 +47,8 @@ void restore_database(const WriteJob& job, const Unit& unit) {
 
 Group::Group(Services& services)
     : services_(services),
-      overlay_(services.store.engine(), nullptr, services.store.probe_tier()),
+      overlay_(services.store.engine(), nullptr, services.store.probe_tier(),
+               &services.store.cache()),
       state_(services.store.initial_state()),
       batch_(services.store.engine().new_batch()) {}
 
@@ -209,7 +210,12 @@ Status Group::write(storage::Durability durability) {
   put_counts();
   batch_->clear();
   overlay_.write_to(batch_.get());
-  auto write = [&] { return services_.store.engine().write(*batch_, durability); };
+  auto write = [&] {
+    overlay_.begin_cache_changes();
+    Status status = services_.store.engine().write(*batch_, durability);
+    overlay_.end_cache_changes(status.ok());
+    return status;
+  };
   if (state_.databases_before.empty()) return write();
   return services_.store.publish_databases(state_.databases, write);
 }

@@ -74,7 +74,7 @@ bool Session::probe(const QueuedCommand& queued) {
   server::add(services_.stats.probes);
   bool answered = false;
   if (!run_view_ && has_one_key(*queued.row)) {
-    storage::SingleProbe data(services_.store.engine());
+    storage::SingleProbe data(services_.store.engine(), &services_.store.cache());
     answered = try_read(queued, data, *databases_.map, nullptr);
     if (!answered && data.missed() && !data.needs_snapshot()) {
       run_view_ = services_.store.view();

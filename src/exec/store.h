@@ -14,6 +14,7 @@
 #include <string>
 
 #include "storage/engine.h"
+#include "storage/record_cache.h"
 #include "src/types/access_clock.h"
 #include "src/types/keyspace.h"
 
@@ -67,6 +68,8 @@ class Store {
   ~Store();
 
   storage::Engine& engine() { return *engine_; }
+  // In front of the engine's metadata space; empty until it is given a capacity.
+  storage::RecordCache& cache() { return cache_; }
   // Where cache-only reads go: kDisk for an engine that has no probe.
   storage::Tier probe_tier() const { return probe_tier_; }
   bool can_probe() const { return probe_tier_ == storage::Tier::kCacheOnly; }
@@ -105,6 +108,7 @@ class Store {
   void leave(uint64_t epoch);
 
   std::unique_ptr<storage::Engine> engine_;
+  storage::RecordCache cache_{0};
   const ClockMs clock_;
   storage::Tier probe_tier_;
   types::AccessClock access_;

@@ -30,6 +30,8 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine_cache_misses", stats.cache_misses);
   out.add_real("engine_cache_hit_rate",
                share(stats.cache_hits, stats.cache_hits + stats.cache_misses), 4);
+  out.add("record_cache_bytes", source.services.store.cache().bytes());
+  out.add("record_cache_hits", source.services.store.cache().hits());
   out.add("engine_memtable_bytes", stats.memtable_bytes);
   out.add("engine_bytes_read", stats.bytes_read);
   out.add("engine_bytes_written", stats.bytes_written);

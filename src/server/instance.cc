@@ -126,6 +126,7 @@ std::optional<std::string> Instance::open_data(const Settings& settings) {
   storage::Status status;
   store_ = exec::Store::open(std::move(engine), settings.databases, now_ms, &status);
   if (store_ == nullptr) return "Can't open the data in " + options.path + ": " + status.message();
+  store_->cache().set_capacity(share_out(settings, memory_limit_).record_bytes);
   saver_ = std::make_unique<Saver>(store_->engine(), stats_, checkpoint_path(settings),
                                    now_ms() / 1000);
   cursors_ = std::make_unique<types::KeyCursors>();
@@ -223,6 +224,7 @@ std::optional<Refusal> Instance::apply(const Settings& before, const Settings& a
     set_memory_return(after.jemalloc_bg_thread);
   }
   store_->engine().set_cache_bytes(share_out(after, memory_limit_).engine_bytes);
+  store_->cache().set_capacity(share_out(after, memory_limit_).record_bytes);
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);
   }

@@ -20,7 +20,8 @@ uint64_t memory_limit(const Settings& settings, const MachineMemory& machine);
 
 // The parts of the limit; the rest is for code, stacks, indexes and the allocator's overhead.
 struct MemoryShares {
-  uint64_t engine_bytes = 0;  // block cache with memtables and filters (cache-size, if set)
+  uint64_t engine_bytes = 0;  // block cache with memtables and filters
+  uint64_t record_bytes = 0;  // hot metadata records; with the engine's they make cache-size
   uint64_t output_bytes = 0;  // unsent replies of all clients
   uint64_t input_bytes = 0;   // their unparsed input
 };

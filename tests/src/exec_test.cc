@@ -118,6 +118,7 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
 
 TEST_CASE("many clients at a time", "[exec]") {
   InProcess server(memory(), 4);
+  server.services().store.cache().set_capacity(1 << 20);
   constexpr int kClients = 8;
   constexpr int kRounds = 200;
   std::vector<std::thread> threads;

@@ -1,0 +1,90 @@
+// A cache of hot metadata records in front of the engine: a hit costs a hash look-up where the
+// engine searches its memtables and blocks. It holds committed, latest state only; readers with a
+// snapshot bypass it.
+//
+// Never stale, by this protocol: whoever changes records calls begin_change() for each before the
+// engine commits and end_change() afterwards, before anybody is told. In between the record is not
+// cached, and a reader that began before then cannot put back what it read: fill() compares the
+// shard's state with the ticket that the reader's miss was given.
+//
+// Threads: everything by any thread; changes of one record by one thread at a time (the writer).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/intrusive/list.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace ingot::storage {
+
+class RecordCache {
+ public:
+  // Longer records are left to the engine: they would push out many short ones.
+  static constexpr size_t kRecordBytesMax = 2048;
+
+  explicit RecordCache(uint64_t capacity_bytes) { set_capacity(capacity_bytes); }
+  ~RecordCache() { clear(); }
+  RecordCache(const RecordCache&) = delete;
+  RecordCache& operator=(const RecordCache&) = delete;
+
+  using Ticket = uint64_t;
+  // True and the record in `*value`; or false and a ticket for fill().
+  bool get(std::string_view key, std::string* value, Ticket* ticket);
+  // What the engine answered after get() had missed.
+  void fill(std::string_view key, std::string_view value, Ticket ticket);
+
+  void begin_change(std::string_view key);
+  // `value` empty: the record was removed, or nobody knows what it is now.
+  void end_change(std::string_view key, std::string_view value);
+
+  // Takes effect as records are added. 0: holds nothing.
+  void set_capacity(uint64_t bytes);
+  void clear();
+
+  uint64_t bytes() const;
+  uint64_t hits() const { return hits_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kShards = 64;
+
+  struct Entry : boost::intrusive::list_base_hook<> {
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+    bool used;  // since it was last considered for eviction
+
+    char* data() { return reinterpret_cast<char*>(this + 1); }
+    std::string_view key() { return {data(), key_bytes}; }
+    std::string_view value() { return {data() + key_bytes, value_bytes}; }
+  };
+  struct Hash {
+    using is_avalanching = void;
+    size_t operator()(std::string_view key) const noexcept {
+      return std::hash<std::string_view>{}(key);
+    }
+  };
+  struct alignas(64) Shard {
+    mutable std::mutex mutex;
+    // All by mutex:
+    boost::unordered_flat_map<std::string_view, Entry*, Hash, std::equal_to<>> entries;
+    boost::intrusive::list<Entry> queue;  // the next to be considered for eviction first
+    uint64_t bytes = 0;
+    Ticket changes = 0;     // begun so far
+    uint32_t changing = 0;  // begun and not ended
+  };
+
+  Shard& shard_of(std::string_view key);
+  void insert(Shard& shard, std::string_view key, std::string_view value);
+  static void erase(Shard& shard, std::string_view key);
+  static void drop(Shard& shard, Entry* entry);
+  void make_room(Shard& shard);
+
+  std::array<Shard, kShards> shards_;
+  std::atomic<uint64_t> shard_bytes_max_{0};
+  std::atomic<uint64_t> hits_{0};
+};
+
+}  // namespace ingot::storage

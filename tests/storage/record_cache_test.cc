@@ -1,0 +1,117 @@
+// The cache of hot records: what it holds, what it gives up, and that it is never stale.
+#include "storage/record_cache.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <string>
+#include <thread>
+
+namespace ingot::storage {
+namespace {
+
+std::string cached(RecordCache& cache, std::string_view key) {
+  std::string value;
+  RecordCache::Ticket ticket = 0;
+  return cache.get(key, &value, &ticket) ? value : "absent";
+}
+
+RecordCache::Ticket miss(RecordCache& cache, std::string_view key) {
+  std::string value;
+  RecordCache::Ticket ticket = 0;
+  REQUIRE_FALSE(cache.get(key, &value, &ticket));
+  return ticket;
+}
+
+void commit(RecordCache& cache, std::string_view key, std::string_view value) {
+  cache.begin_change(key);
+  cache.end_change(key, value);
+}
+
+}  // namespace
+
+TEST_CASE("a record is cached by a read or by a commit", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  cache.fill("k", "read", miss(cache, "k"));
+  CHECK(cached(cache, "k") == "read");
+  commit(cache, "k", "written");
+  CHECK(cached(cache, "k") == "written");
+  commit(cache, "k", "");
+  CHECK(cached(cache, "k") == "absent");
+  CHECK(cache.bytes() == 0);
+  CHECK(cache.hits() == 2);
+}
+
+TEST_CASE("a read that a commit has overtaken is not cached", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  const RecordCache::Ticket before = miss(cache, "k");
+  cache.begin_change("k");
+  const RecordCache::Ticket during = miss(cache, "k");
+  cache.fill("k", "old", before);
+  cache.fill("k", "old", during);
+  CHECK(cached(cache, "k") == "absent");
+  cache.end_change("k", "");
+  cache.fill("k", "old", before);
+  CHECK(cached(cache, "k") == "absent");
+}
+
+TEST_CASE("a cached record is gone while it changes", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  commit(cache, "k", "old");
+  cache.begin_change("k");
+  CHECK(cached(cache, "k") == "absent");
+  cache.end_change("k", "new");
+  CHECK(cached(cache, "k") == "new");
+}
+
+TEST_CASE("the cache keeps to its size, and keeps what is used", "[record_cache]") {
+  constexpr uint64_t kBytes = 256 << 10;
+  RecordCache cache(kBytes);
+  commit(cache, "hot", "value");
+  for (int i = 0; i < 20000; ++i) {
+    commit(cache, "cold" + std::to_string(i), std::string(100, 'x'));
+    REQUIRE(cached(cache, "hot") == "value");
+  }
+  CHECK(cache.bytes() <= kBytes);
+  CHECK(cache.bytes() > kBytes / 2);
+  CHECK(cached(cache, "cold1") == "absent");
+  commit(cache, "long", std::string(RecordCache::kRecordBytesMax + 1, 'x'));
+  CHECK(cached(cache, "long") == "absent");
+  cache.set_capacity(0);
+  CHECK(cache.bytes() == 0);
+  commit(cache, "k", "v");
+  CHECK(cached(cache, "k") == "absent");
+}
+
+// One writer counts a record up in "the engine"; readers must never see it go back.
+TEST_CASE("concurrent readers see a record only move forward", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  std::atomic<int> engine{0};
+  std::atomic<bool> done{false};
+  std::atomic<bool> backwards{false};
+  auto read = [&] {
+    int last = 0;
+    while (!done) {
+      std::string value;
+      RecordCache::Ticket ticket = 0;
+      if (!cache.get("k", &value, &ticket)) {
+        value = std::to_string(engine.load());
+        cache.fill("k", value, ticket);
+      }
+      const int seen = std::stoi(value);
+      if (seen < last) backwards = true;
+      last = seen;
+    }
+  };
+  std::thread first(read), second(read);
+  for (int i = 1; i <= 20000; ++i) {
+    cache.begin_change("k");
+    engine = i;
+    cache.end_change("k", i % 2 == 0 ? std::to_string(i) : "");
+  }
+  done = true;
+  first.join();
+  second.join();
+  CHECK_FALSE(backwards);
+}
+
+}  // namespace ingot::storage
