@@ -5,7 +5,7 @@ set -eu
 
 build="g++ cmake ninja-build ccache pkg-config make
   libboost1.81-dev librocksdb-dev libleveldb-dev libsnappy-dev liblz4-dev libzstd-dev
-  libjemalloc-dev libssl-dev libfmt-dev libspdlog-dev catch2"
+  libjemalloc-dev libssl-dev libxxhash-dev libfmt-dev libspdlog-dev catch2"
 tests="redis-server redis-tools python3 python3-redis python3-pytest fio sysstat"
 
 missing=""

@@ -76,9 +76,8 @@ void encode_metadata(const Metadata& metadata, std::string* out) {
     append_le64(out, metadata.collection->id);
     append_le64(out, metadata.collection->count);
     append_le32(out, metadata.collection->revision);
-  } else {
-    out->append(metadata.payload);
   }
+  out->append(metadata.payload);
 }
 
 bool decode_metadata(std::string_view record, Metadata* out) {
@@ -99,13 +98,13 @@ bool decode_metadata(std::string_view record, Metadata* out) {
     record.remove_prefix(kExpiryBytes);
   }
   if ((header & kHasCollection) != 0) {
-    if (record.size() != kCollectionBytes) return false;
+    if (record.size() < kCollectionBytes) return false;
     out->collection = Metadata::Collection{.id = read_le64(record),
                                            .count = read_le64(record.substr(8)),
                                            .revision = read_le32(record.substr(16))};
-  } else {
-    out->payload = record;
+    record.remove_prefix(kCollectionBytes);
   }
+  out->payload = record;
   return true;
 }
 

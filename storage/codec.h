@@ -72,7 +72,8 @@ struct Metadata {
   };
   std::optional<Collection> collection;
 
-  // Inline value; points into the decoded record. Empty when collection is set.
+  // The inline value; of a collection what its type notes about it (where a list begins and ends,
+  // a stream's last ID). Points into the decoded record.
   std::string_view payload;
 };
 

@@ -25,6 +25,12 @@ class Reader {
   // `check(cursor)` when the walk ended.
   virtual std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                          std::string_view upper) = 0;
+  // Before a walk over many elements: false where others would have to wait for it (on an I/O
+  // thread). Then the handler returns, and runs again in the pool.
+  bool begin_walk() {
+    if (!may_walk()) latch_miss();
+    return !failed();
+  }
   // Calls `each` with every value of [lower, upper) that the engine does not have yet, in any
   // order: for a reply that goes on reading at a view taken now.
   virtual void uncommitted(Space, std::string_view, std::string_view,
@@ -47,6 +53,7 @@ class Reader {
   }
 
  protected:
+  virtual bool may_walk() const { return true; }
   void latch_miss() {
     if (!failed()) missed_ = true;
   }
@@ -72,6 +79,9 @@ class EngineReader : public Reader {
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;
 
+ protected:
+  bool may_walk() const override { return tier_ == Tier::kDisk; }
+
  private:
   Engine& engine_;
   const Snapshot* snapshot_;
@@ -89,6 +99,9 @@ class SingleProbe : public Reader {
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;
   bool needs_snapshot() const { return needs_snapshot_; }
+
+ protected:
+  bool may_walk() const override { return false; }
 
  private:
   Engine& engine_;

@@ -154,6 +154,10 @@ void CaptureSink::stream(Stream body) {
   }
 }
 
+void CaptureSink::elements(std::unique_ptr<net::BodySource>) {
+  error("ERR the reply is too long to be kept");
+}
+
 void CaptureSink::add_text(Value::Kind kind, std::string_view text) {
   add({.kind = kind, .text = std::string(text)});
 }

@@ -62,6 +62,8 @@ class CaptureSink : public ReplySink {
   // Takes the whole body into memory and waits for it, so not on a thread that its source needs.
   // A body that breaks off becomes an error.
   void stream(Stream body) override;
+  // Elements that were encoded cannot be taken apart: the reply becomes an error.
+  void elements(std::unique_ptr<net::BodySource> body) override;
   void null() override { add({.kind = Value::Kind::kNull}); }
   void null_array() override { add({.kind = Value::Kind::kNullArray}); }
   void array(uint64_t count) override { open(Value::Kind::kArray, count); }

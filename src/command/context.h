@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/command/args.h"
 #include "src/command/client.h"
@@ -49,6 +51,13 @@ struct Prepared {
 using Prepare = std::function<std::shared_ptr<Prepared>(types::KeyReader& keys, exec::Store& store,
                                                         storage::Status* error)>;
 
+// A client that waits for a key to be fed.
+struct Block {
+  std::vector<std::string> keys;
+  int64_t until_ms = 0;                     // Unix; 0: for ever
+  void (*timed_out)(ReplySink&) = nullptr;  // what it is answered then
+};
+
 class WriteContext {
  public:
   types::KeyWriter& keys;
@@ -64,6 +73,12 @@ class WriteContext {
   // Preparing did not help (the source kept changing, or only this transaction has it): a large
   // result must be made here and now, without needs().
   bool in_place = false;
+  // Whether block() may be called: not inside EXEC, where a blocking command answers at once what
+  // it would after its time-out.
+  bool may_block = false;
+  // Set when a blocked command runs again because this key of its was fed: it serves itself from
+  // this one, or blocks again and keeps its place.
+  std::optional<std::string_view> fed = {};
 
   int64_t now_ms() const { return keys.now_ms(); }
 
@@ -72,7 +87,13 @@ class WriteContext {
   void needs(Prepare work) { work_ = std::move(work); }
   const Prepare& work() const { return work_; }
 
-  Prepare work_ = {};  // by needs(); not private, so that the context stays an aggregate
+  // Waits instead of answering; the handler, which wrote nothing, returns right after.
+  void block(Block block) { block_ = std::move(block); }
+  std::optional<Block>& blocked() { return block_; }
+
+  // By needs() and block(); not private, so that the context stays an aggregate.
+  Prepare work_ = {};
+  std::optional<Block> block_ = {};
 };
 
 class SessionContext {

@@ -14,4 +14,8 @@ void RespSink::stream(Stream body) {
   writer_.bulk_end();
 }
 
+void RespSink::elements(std::unique_ptr<net::BodySource> body) {
+  out_.bodies.push_back({.offset = out_.bytes.size(), .source = std::move(body)});
+}
+
 }  // namespace ingot::command

@@ -28,6 +28,8 @@ class ReplySink {
   virtual void integer(int64_t value) = 0;
   virtual void bulk(std::string_view bytes) = 0;
   virtual void stream(Stream body) = 0;  // a bulk string
+  // Encoded elements that an announced array, map or set goes on with.
+  virtual void elements(std::unique_ptr<net::BodySource> body) = 0;
   virtual void null() = 0;
   virtual void null_array() = 0;
   // Announce `count` elements (pairs), which the next calls supply.
@@ -94,6 +96,7 @@ class RespSink : public ReplySink {
   void integer(int64_t value) override { writer_.integer(value); }
   void bulk(std::string_view bytes) override { writer_.bulk(bytes); }
   void stream(Stream body) override;
+  void elements(std::unique_ptr<net::BodySource> body) override;
   void null() override { writer_.null(); }
   void null_array() override { writer_.null_array(); }
   void array(uint64_t count) override { writer_.array(count); }

@@ -19,6 +19,7 @@
 #include "src/exec/services.h"
 #include "src/exec/store.h"
 #include "src/exec/writer.h"
+#include "src/types/collection.h"
 #include "src/types/digest.h"
 #include "src/types/string_value.h"
 
@@ -84,7 +85,7 @@ void object(ReadContext& ctx, Args args) {
   const int64_t idle = idle_seconds(ctx, args[2]);
   ctx.reply.simple(fmt::format(
       "Value at:{} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
-      fmt::ptr(&record), reference_count(record), types::string_encoding(record),
+      fmt::ptr(&record), reference_count(record), types::encoding_name(record),
       serialized_length(record), (ctx.now_ms() / 1000 - idle) & kClockMask, idle));
 }
 

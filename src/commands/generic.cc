@@ -8,6 +8,7 @@
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
 #include "src/commands/look_at.h"
+#include "src/types/collection.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -123,8 +124,12 @@ void copy(WriteContext& ctx, Args args) {
   Record replaced;
   bool exists = ctx.keys.find(target_db, args[2], &replaced);
   if (exists && !replace) return ctx.reply.integer(0);
-  storage::Metadata metadata;
-  if (!copy_string(ctx, args[1], source, &metadata)) return;
+  storage::Metadata metadata = source.metadata();
+  if (source.type() == storage::ValueType::kString) {
+    if (!copy_string(ctx, args[1], source, &metadata)) return;
+  } else if (source.collection()) {
+    metadata.collection = types::copy_collection(ctx.keys, *source.collection());
+  }
   ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, metadata);
   ctx.reply.integer(1);
 }

@@ -12,7 +12,7 @@
 #include "src/exec/services.h"
 #include "src/server/config.h"
 #include "src/types/access_clock.h"
-#include "src/types/string_value.h"
+#include "src/types/collection.h"
 
 namespace ingot::commands {
 namespace {
@@ -42,7 +42,7 @@ bool look_up(ReadContext& ctx, Args args, Record* record) {
 
 void encoding(ReadContext& ctx, Args args) {
   Record record;
-  if (look_up(ctx, args, &record)) ctx.reply.bulk(types::string_encoding(record));
+  if (look_up(ctx, args, &record)) ctx.reply.bulk(types::encoding_name(record));
 }
 
 void refcount(ReadContext& ctx, Args args) {
@@ -172,7 +172,7 @@ constexpr CommandRow kRows[] = {
 int64_t reference_count(const Record& record) {
   constexpr int64_t kSharedIntegers = 10000;
   constexpr int64_t kShared = std::numeric_limits<int32_t>::max();
-  if (types::string_encoding(record) != "int") return 1;
+  if (types::encoding_name(record) != "int") return 1;
   const std::optional<int64_t> value = command::parse_integer(record.payload());
   return value && *value >= 0 && *value < kSharedIntegers ? kShared : 1;
 }

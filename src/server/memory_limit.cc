@@ -65,7 +65,7 @@ uint64_t memory_limit(const Settings& settings, const MachineMemory& machine) {
 
 MemoryShares share_out(const Settings& settings, uint64_t limit_bytes) {
   constexpr uint64_t kEngineMin = 8ull << 20;
-  constexpr uint64_t kRecordShare = 8;
+  constexpr uint64_t kRecordShare = 4;
   constexpr uint64_t kClientsMin = 32ull << 20;
   // Measured: the process needs 50 to 90 MB besides the engine's cache.
   constexpr uint64_t kOverhead = 64ull << 20;

@@ -163,6 +163,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     choice<&S::enable_debug_command>("enable-debug-command", kPermissionNames, kImmutable),
     choice<&S::enable_protected_configs>("enable-protected-configs", kPermissionNames, kImmutable),
 
+    memory<&S::inline_max_bytes>("inline-max-bytes", 0, 16384, kUnsigned),
     integer<&S::hash_max_listpack_entries>("hash-max-listpack-entries", 0, kLongMax, kUnsigned,
                                            "hash-max-ziplist-entries"),
     memory<&S::hash_max_listpack_value>("hash-max-listpack-value", 0, kLongMax, kUnsigned,

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/types/events.h"
+
 namespace ingot::server {
 
 enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
@@ -33,28 +35,7 @@ inline constexpr size_t kNormalClients = 0;
 inline constexpr size_t kReplicaClients = 1;
 inline constexpr size_t kPubsubClients = 2;
 
-// Bits of notify-keyspace-events.
-namespace notify {
-enum : uint32_t {
-  kKeyspace = 1u << 0,  // K
-  kKeyevent = 1u << 1,  // E
-  kGeneric = 1u << 2,   // g
-  kString = 1u << 3,    // $
-  kList = 1u << 4,      // l
-  kSet = 1u << 5,       // s
-  kHash = 1u << 6,      // h
-  kZset = 1u << 7,      // z
-  kExpired = 1u << 8,   // x
-  kEvicted = 1u << 9,   // e
-  kStream = 1u << 10,   // t
-  kModule = 1u << 11,   // d
-  kKeyMiss = 1u << 12,  // m
-  kNew = 1u << 13,      // n
-  // A: every class but m and n
-  kAll =
-      kGeneric | kString | kList | kSet | kHash | kZset | kExpired | kEvicted | kStream | kModule,
-};
-}  // namespace notify
+namespace notify = types::notify;
 
 int default_io_threads();  // by the number of cores
 
@@ -110,6 +91,9 @@ struct Settings {
   std::vector<std::pair<std::string, std::string>> renamed_commands;
   Permission enable_debug_command = Permission::kNo;
   Permission enable_protected_configs = Permission::kNo;
+
+  // Larger hashes, lists, sets and sorted sets leave their key's record for a collection.
+  uint64_t inline_max_bytes = 1024;
 
   // Where Redis changes the encoding of a value, for OBJECT ENCODING
   uint64_t hash_max_listpack_entries = 512;

@@ -296,6 +296,7 @@ Effects::Savepoint Effects::savepoint() const {
           .watched = watched.size(),
           .collections = dropped_collections.size(),
           .keyspaces = dropped_keyspaces.size(),
+          .events = events.size(),
           .kept = kept.size(),
           .expired_keys = expired_keys,
           .changes = changes,
@@ -308,6 +309,7 @@ void Effects::rollback(const Savepoint& savepoint) {
   watched.resize(savepoint.watched);
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
+  events.resize(savepoint.events);
   kept.resize(savepoint.kept);
   expired_keys = savepoint.expired_keys;
   changes = savepoint.changes;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/types/events.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
@@ -141,6 +142,7 @@ struct Effects {
   bool unwatch = false;          // UNWATCH: forgets what was watched before `watched`
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
+  std::vector<Event> events;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
   uint64_t lookup_hits = 0;    // of writes that answer the old value, as GETDEL does
   uint64_t lookup_misses = 0;
@@ -149,7 +151,7 @@ struct Effects {
 
   // To take back what a failed command did.
   struct Savepoint {
-    size_t touched, swapped, watched, collections, keyspaces, kept;
+    size_t touched, swapped, watched, collections, keyspaces, events, kept;
     uint64_t expired_keys, changes;
     bool unwatch;
   };
@@ -197,6 +199,14 @@ class KeyWriter : public KeyReader {
   // Marks a key as modified, as every store and remove does by itself.
   void touch(int db, std::string_view key);
 
+  // Tells what happened to a key, after the commit, if anybody wants events of this kind. `name`
+  // is static.
+  void notify(uint32_t kind, std::string_view name, int db, std::string_view key) {
+    if ((wanted_events_ & kind) == 0) return;
+    effects_.events.push_back({.kind = kind, .name = name, .db = db, .key = std::string(key)});
+  }
+  void want_events(uint32_t kinds) { wanted_events_ = kinds; }
+
  private:
   bool find_any(int db, std::string_view key, Record* record);
   void drop(int db, std::string_view key, const Record& before, bool keep_collection);
@@ -211,6 +221,7 @@ class KeyWriter : public KeyReader {
   CollectionIds& ids_;
   Effects& effects_;
   bool collect_touched_;
+  uint32_t wanted_events_ = 0;
 };
 
 }  // namespace ingot::types

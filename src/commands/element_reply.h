@@ -1,0 +1,25 @@
+// Replies with the elements of a collection, however many they are: a few are written at once, many
+// are streamed from the view while the client takes them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "storage/spaces.h"
+
+namespace ingot::commands {
+
+// Writes one element's part of the reply. Runs later and on other threads, too: let it capture by
+// value.
+using WriteElement =
+    std::function<void(std::string_view key, std::string_view value, command::ReplySink& reply)>;
+
+// Every record of [lower, upper) in key order, `count` of them, behind the header that the caller
+// has announced (reply.array(count), reply.map(count), ...).
+void reply_elements(command::ReadContext& ctx, storage::Space space, std::string lower,
+                    std::string upper, uint64_t count, WriteElement write);
+
+}  // namespace ingot::commands

@@ -1,0 +1,21 @@
+// The look-up of commands that work on one type of value.
+#pragma once
+
+#include <string_view>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/types/collection.h"
+
+namespace ingot::commands {
+
+// As types::find_as(); a key of another type has been answered with WRONGTYPE.
+template <typename Context>
+types::Found find_typed(Context& ctx, std::string_view key, storage::ValueType type,
+                        types::Record* record) {
+  const types::Found found = types::find_as(ctx.keys, ctx.db, key, type, record);
+  if (found == types::Found::kWrongType) ctx.reply.error(command::error::kWrongType);
+  return found;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,34 @@
+// What all collections have in common: finding one under its key, storing it after a change.
+#pragma once
+
+#include <string_view>
+
+#include "src/types/keyspace.h"
+
+namespace ingot::types {
+
+enum class Found : uint8_t { kAbsent, kYes, kWrongType };
+
+// What stands under a key, when a value of that type is expected.
+inline Found find_as(KeyReader& keys, int db, std::string_view key, storage::ValueType type,
+                     Record* record) {
+  if (!keys.find(db, key, record)) return Found::kAbsent;
+  return record->type() == type ? Found::kYes : Found::kWrongType;
+}
+
+// The next revision; whatever changes the contents of a collection takes it.
+inline void revise(storage::Metadata* metadata) {
+  if (metadata->collection) ++metadata->collection->revision;
+}
+
+// OBJECT ENCODING in Redis' words. Which form the value has here does not matter: the limits of
+// Redis' compact forms (*-max-listpack-*, set-max-intset-entries) are applied as it changes, and
+// Metadata::limit_passed remembers that one was passed.
+std::string_view encoding_name(const Record& record);
+
+// A collection with the same contents under an id of its own, written into the overlay at once.
+// For collections that fit into a commit group.
+storage::Metadata::Collection copy_collection(KeyWriter& keys,
+                                              const storage::Metadata::Collection& source);
+
+}  // namespace ingot::types

@@ -1,0 +1,107 @@
+// Members in the order of their hashes; see member_table.h.
+#include "src/types/member_table.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace ingot::types {
+
+using storage::Space;
+
+namespace {
+
+constexpr size_t kPrefixBytes = sizeof(storage::CollectionId) + sizeof(uint32_t);
+constexpr uint64_t kHashes = 1ull << 32;
+
+std::string hash_key(storage::CollectionId id, uint64_t hash) {
+  std::string key;
+  if (hash >= kHashes) return storage::collection_end(id);
+  storage::append_be64(&key, id);
+  storage::append_be32(&key, static_cast<uint32_t>(hash));
+  return key;
+}
+
+}  // namespace
+
+uint32_t member_hash(std::string_view member) {
+  return XXH32(member.data(), member.size(), 0);
+}
+
+std::string member_key(storage::CollectionId id, std::string_view member) {
+  std::string key = hash_key(id, member_hash(member));
+  key.append(member);
+  return key;
+}
+
+std::string_view member_of(std::string_view key) {
+  return key.substr(kPrefixBytes);
+}
+
+uint32_t hash_of(std::string_view key) {
+  return storage::read_be32(key.substr(sizeof(storage::CollectionId)));
+}
+
+std::unique_ptr<storage::Cursor> MemberTable::cursor() const {
+  return data_.cursor(Space::kData, storage::collection_begin(id_), storage::collection_end(id_));
+}
+
+void MemberTable::walk(const Each& each) {
+  auto at = cursor();
+  for (at->seek(storage::collection_begin(id_)); at->valid(); at->next()) {
+    if (!each(member_of(at->key()), at->value())) break;
+  }
+  data_.check(*at);
+}
+
+uint64_t MemberTable::scan(uint64_t cursor_number, uint64_t count, const Visit& visit) {
+  auto at = cursor();
+  uint64_t seen = 0;
+  uint64_t last_hash = 0;
+  for (at->seek(hash_key(id_, cursor_number)); at->valid(); at->next()) {
+    const uint64_t hash = hash_of(at->key());
+    if (seen >= count && hash != last_hash) return hash;
+    visit(member_of(at->key()), at->value());
+    last_hash = hash;
+    ++seen;
+  }
+  data_.check(*at);
+  return 0;
+}
+
+// Takes a window of hashes in which some eight members are to be expected, and accepts it as often
+// as there are members in it, measured against a number that practically none exceeds: then every
+// member is chosen with the same probability, whatever the gaps between their hashes.
+bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* member,
+                         std::string* value) {
+  constexpr uint64_t kExpected = 8;
+  constexpr size_t kMost = 32;
+  const uint64_t windows = std::max<uint64_t>(1, count / kExpected);
+  if (!sampling_) sampling_ = cursor();
+  storage::Cursor& at = *sampling_;
+  std::vector<std::pair<std::string, std::string>> inside;
+  while (!data_.failed()) {
+    const uint64_t window = random() % windows;
+    const uint64_t end = (window + 1) * kHashes / windows;
+    inside.clear();
+    for (at.seek(hash_key(id_, window * kHashes / windows)); at.valid(); at.next()) {
+      if (hash_of(at.key()) >= end) break;
+      inside.emplace_back(member_of(at.key()), at.value());
+    }
+    data_.check(at);
+    const size_t most = windows == 1 ? inside.size() : std::max(kMost, inside.size());
+    if (inside.empty()) {
+      if (windows == 1) break;  // the count is wrong
+      continue;
+    }
+    const size_t chosen = random() % most;
+    if (chosen >= inside.size()) continue;
+    std::tie(*member, *value) = std::move(inside[chosen]);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,35 @@
+// Byte strings packed one behind the other: what a small hash, list, set or sorted set is inside
+// its key's record. Each stands as its length (LEB128: seven bits a byte, the lowest first, bit 7
+// set in all but the last) and its bytes. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ingot::types {
+
+void append_varint(std::string* out, uint64_t value);
+// Takes the number off the front of `*bytes`; false when it is cut off.
+[[nodiscard]] bool take_varint(std::string_view* bytes, uint64_t* value);
+
+void append_packed(std::string* out, std::string_view item);
+size_t packed_bytes(std::string_view item);  // that append_packed() adds
+
+class PackedReader {
+ public:
+  explicit PackedReader(std::string_view bytes) : bytes_(bytes), rest_(bytes) {}
+
+  // The next item, which points into the bytes; false at the end and when the bytes are broken.
+  [[nodiscard]] bool next(std::string_view* item);
+  // Where the next item begins.
+  size_t position() const { return bytes_.size() - rest_.size(); }
+  bool broken() const { return broken_; }
+
+ private:
+  std::string_view bytes_;
+  std::string_view rest_;
+  bool broken_ = false;
+};
+
+}  // namespace ingot::types
