@@ -18,6 +18,7 @@ namespace {
 
 namespace acl = command::acl;
 namespace flag = command::flag;
+namespace notify = types::notify;
 namespace key = command::key;
 using command::ArgReader;
 using command::Args;
@@ -49,6 +50,7 @@ void increment(WriteContext& ctx, std::string_view key, int64_t by) {
   const auto end = std::to_chars(digits, std::end(digits), value).ptr;
   store_number(ctx, key, found ? &old : nullptr, {digits, static_cast<size_t>(end - digits)},
                /*text=*/false);
+  ctx.keys.notify(notify::kString, "incrby", ctx.db, key);
   ctx.reply.integer(value);
 }
 
@@ -104,6 +106,7 @@ void incrbyfloat(WriteContext& ctx, Args args) {
   }
   const std::string digits = print_number(value);
   store_number(ctx, args[1], found ? &old : nullptr, digits, /*text=*/true);
+  ctx.keys.notify(notify::kString, "incrbyfloat", ctx.db, args[1]);
   ctx.reply.bulk(digits);
 }
 

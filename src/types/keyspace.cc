@@ -135,6 +135,7 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
   storage::encode_metadata(after, &record);
   overlay_.put(Space::kMeta, storage::meta_key(space, key), record);
 
+  if (before == nullptr) notify(types::notify::kNew, "new", db, key);
   int64_t expires = (after.expire_ms != 0) - (old.expire_ms != 0);
   if (before == nullptr || expires != 0) count(db, before == nullptr ? 1 : 0, expires);
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
@@ -167,6 +168,7 @@ void KeyWriter::drop(int db, std::string_view key, const Record& before, bool ke
 void KeyWriter::expire(int db, std::string_view key, const Record& record) {
   drop(db, key, record, /*keep_collection=*/false);
   ++effects_.expired_keys;
+  notify(types::notify::kExpired, "expired", db, key);
 }
 
 void KeyWriter::count(int db, int64_t keys, int64_t expires) {
