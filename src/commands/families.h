@@ -19,6 +19,7 @@ std::span<const command::CommandRow> expire_rows();
 std::span<const command::CommandRow> generic_rows();
 std::span<const command::CommandRow> keyspace_admin_rows();
 std::span<const command::CommandRow> lcs_rows();
+std::span<const command::CommandRow> memory_rows();
 std::span<const command::CommandRow> object_rows();
 std::span<const command::CommandRow> scan_rows();
 std::span<const command::CommandRow> server_rows();

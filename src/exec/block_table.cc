@@ -21,7 +21,8 @@ void BlockTable::fed(int db, std::string_view key) {
 }
 
 void BlockTable::fed_all(int db) {
-  for (auto at = by_key_.lower_bound({db, ""}); at != by_key_.end() && at->first.first == db; ++at) {
+  for (auto at = by_key_.lower_bound({db, ""}); at != by_key_.end() && at->first.first == db;
+       ++at) {
     fed(db, at->first.second);
   }
 }
