@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,6 +17,7 @@
 #include "src/exec/services.h"
 #include "src/types/key_cursor.h"
 #include "src/types/key_walk.h"
+#include "src/types/range_source.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -33,6 +35,9 @@ using types::Record;
 
 // So many bytes of names end a call of SCAN, whatever its COUNT.
 constexpr size_t kScanBytesMax = 4 << 20;
+
+// A longer reply of KEYS is not held but streamed.
+constexpr size_t kHeldNamesBytes = 1 << 20;
 
 // Names of keys, close together.
 class Names {
@@ -78,6 +83,26 @@ bool read_live(ReadContext& ctx, const KeyWalk& walk, Metadata* metadata) {
   return walk.read(metadata) && (metadata->expire_ms == 0 || metadata->expire_ms > ctx.now_ms());
 }
 
+// The matching names once more, from the same view, while the client takes them.
+void stream_names(ReadContext& ctx, std::string_view text) {
+  const storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
+  auto encode = [glob = std::string(text), now_ms = ctx.now_ms()](
+                    std::string_view key, std::string_view record, std::string* out) {
+    Metadata metadata;
+    const std::string_view name = storage::user_key_of(key);
+    if (!Pattern(glob).matches(name) || !storage::decode_metadata(record, &metadata)) return;
+    if (metadata.expire_ms != 0 && metadata.expire_ms <= now_ms) return;
+    net::RespWriter(*out, 2).bulk(name);
+  };
+  ctx.reply.elements(std::make_unique<types::RangeSource>(
+      ctx.services,
+      types::RangeSource::Range{.view = ctx.view,
+                                .space = storage::Space::kMeta,
+                                .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
+                                .upper = storage::meta_key_end(keyspace),
+                                .encode = std::move(encode)}));
+}
+
 void keys(ReadContext& ctx, Args args) {
   const Pattern pattern(args[1]);
   Names found;
@@ -88,10 +113,16 @@ void keys(ReadContext& ctx, Args args) {
   }
   KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), pattern.prefix());
   Metadata metadata;
+  uint64_t count = 0;
   for (walk.seek_first(); walk.valid(); walk.next()) {
-    if (pattern.matches(walk.key()) && read_live(ctx, walk, &metadata)) found.add(walk.key());
+    if (!pattern.matches(walk.key()) || !read_live(ctx, walk, &metadata)) continue;
+    ++count;
+    if (ctx.view && found.bytes() > kHeldNamesBytes) continue;  // only counted, for the header
+    found.add(walk.key());
   }
-  found.reply_to(ctx.reply);
+  if (!ctx.view || found.bytes() <= kHeldNamesBytes) return found.reply_to(ctx.reply);
+  ctx.reply.array(count);
+  stream_names(ctx, args[1]);
 }
 
 struct ScanOptions {
