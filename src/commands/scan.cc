@@ -1,8 +1,5 @@
 // Walking the keys: SCAN, KEYS, RANDOMKEY. A pattern with a literal beginning seeks to it.
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -13,6 +10,7 @@
 #include "src/command/args.h"
 #include "src/command/context.h"
 #include "src/command/glob.h"
+#include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/exec/services.h"
 #include "src/types/key_cursor.h"
@@ -149,16 +147,6 @@ bool read_scan_options(ReadContext& ctx, Args args, ScanOptions* options) {
   return !reader.failed();
 }
 
-// As Redis reads it: digits, perhaps behind a sign, of an unsigned long; nothing is 0.
-std::optional<uint64_t> parse_cursor(const std::string& text) {
-  if (!text.empty() && std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
-  char* end = nullptr;
-  errno = 0;
-  const uint64_t cursor = std::strtoull(text.c_str(), &end, 10);
-  if (errno == ERANGE || end != text.c_str() + text.size()) return std::nullopt;
-  return cursor;
-}
-
 // Goes where the cursor stands. False when it is not of this database's keys.
 bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
   if (cursor == 0) {
@@ -177,8 +165,7 @@ bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
 }
 
 void scan(ReadContext& ctx, Args args) {
-  constexpr std::string_view kInvalidCursor = "ERR invalid cursor";
-  const std::optional<uint64_t> cursor = parse_cursor(std::string(args[1]));
+  const std::optional<uint64_t> cursor = parse_cursor(args[1]);
   if (!cursor) return ctx.reply.error(kInvalidCursor);
   ScanOptions options;
   if (!read_scan_options(ctx, args, &options)) return;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/types/hash.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types {
@@ -22,6 +23,7 @@ namespace {
 constexpr uint64_t kPieceBytes =
     4 * storage::kStringChunkBytes;   // of a long string, held at a time
 constexpr uint32_t kRedisString = 0;  // Redis' number of the type
+constexpr uint32_t kRedisHash = 4;
 constexpr std::string_view kExpires = "!!expire!!";
 
 class Sha1 {
@@ -80,7 +82,21 @@ Digest hash_of_string(storage::Reader& data, const Record& record, Sha1& sha) {
   return sha.finish();
 }
 
+void mix_in_hash(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  mix_in(digest, kRedisHash, sha);
+  HashReader hash(data, record, /*now_ms=*/0);
+  hash.walk([&](std::string_view field, const HashValue& value) {
+    Digest pair{};
+    mix_in(&pair, sha.of(field), sha);
+    mix_in(&pair, sha.of(value.bytes), sha);
+    xor_in(digest, sha.of(bytes_of(pair)));
+    return true;
+  });
+  if (record.expire_ms() != 0) xor_in(digest, sha.of(kExpires));
+}
+
 void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  if (record.type() == storage::ValueType::kHash) return mix_in_hash(digest, data, record, sha);
   if (!is_string(record)) {
     return data.latch_error(Status(Status::Code::kUnsupported, "no digest for this type of value"));
   }

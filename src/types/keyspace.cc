@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/types/access_clock.h"
+#include "src/types/hash.h"
 
 namespace ingot::types {
 
@@ -115,21 +116,22 @@ storage::KeyCounts KeyWriter::counts(int db) {
 void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after) {
   storage::KeyspaceId space = keyspace(db);
   Metadata old = before != nullptr ? before->metadata() : Metadata{};
-  if (after.expire_ms == 0) {
+  const int64_t due_ms = after.due_ms();
+  if (due_ms == 0) {
     if (old.indexed_ms != 0) {
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
     after.indexed_ms = 0;
-  } else if (old.indexed_ms != 0 && old.indexed_ms <= after.expire_ms) {
+  } else if (old.indexed_ms != 0 && old.indexed_ms <= due_ms) {
     after.indexed_ms = old.indexed_ms;  // fires early and is put back then
   } else {
     if (old.indexed_ms != 0) {
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
-    after.indexed_ms = after.expire_ms;
-    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, after.expire_ms);
-    state_.next_due_ms = std::min(state_.next_due_ms, after.expire_ms);
-    overlay_.put(Space::kExpiry, storage::expiry_key(after.expire_ms, space, key), kMarker);
+    after.indexed_ms = due_ms;
+    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, due_ms);
+    state_.next_due_ms = std::min(state_.next_due_ms, due_ms);
+    overlay_.put(Space::kExpiry, storage::expiry_key(due_ms, space, key), kMarker);
   }
   std::string record;
   storage::encode_metadata(after, &record);
@@ -269,11 +271,17 @@ void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntr
   if (current && expired(record)) return expire(db, entry.user_key, record);
   overlay_.remove(Space::kExpiry, index_key);
   if (!current) return;
-  // The expiry was put off after it was indexed: indexed anew under its time.
+  if (record.element_expire_ms() != 0 && record.element_expire_ms() <= now_ms_) {
+    expire_fields(*this, db, entry.user_key, record);
+    if (!load(entry.keyspace, entry.user_key, &record)) return;
+  }
   Metadata later = record.metadata();
-  later.indexed_ms = later.expire_ms;
+  if (later.due_ms() == 0) return;
+  // The expiry was put off after it was indexed, or more fields are due than are removed at a time:
+  // indexed anew.
+  later.indexed_ms = std::max(later.due_ms(), now_ms_ + 1);
   overlay_.put(Space::kExpiry,
-               storage::expiry_key(later.expire_ms, entry.keyspace, entry.user_key), kMarker);
+               storage::expiry_key(later.indexed_ms, entry.keyspace, entry.user_key), kMarker);
   std::string bytes;
   storage::encode_metadata(later, &bytes);
   overlay_.put(Space::kMeta, storage::meta_key(entry.keyspace, entry.user_key), bytes);
