@@ -23,6 +23,8 @@ std::span<const command::CommandRow> hash_random_rows();
 std::span<const command::CommandRow> hash_rows();
 std::span<const command::CommandRow> keyspace_admin_rows();
 std::span<const command::CommandRow> lcs_rows();
+std::span<const command::CommandRow> list_move_rows();
+std::span<const command::CommandRow> list_rows();
 std::span<const command::CommandRow> memory_rows();
 std::span<const command::CommandRow> object_rows();
 std::span<const command::CommandRow> scan_rows();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "src/types/hash.h"
+#include "src/types/list.h"
 #include "src/types/set.h"
 #include "src/types/string_value.h"
 
@@ -112,6 +113,13 @@ void mix_in_hash(Digest* digest, storage::Reader& data, const Record& record, Sh
   });
 }
 
+void mix_in_list(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  ListReader(data, record).walk(0, [&](std::string_view element) {
+    mix_in(digest, sha.of(element), sha);
+    return true;
+  });
+}
+
 void xor_in_set(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
   SetReader(data, record).walk([&](std::string_view member) {
     xor_in(digest, sha.of(member));
@@ -124,6 +132,9 @@ void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, S
   switch (record.type()) {
     case ValueType::kString:
       mix_in(digest, hash_of_string(data, record, sha), sha);
+      break;
+    case ValueType::kList:
+      mix_in_list(digest, data, record, sha);
       break;
     case ValueType::kSet:
       xor_in_set(digest, data, record, sha);
