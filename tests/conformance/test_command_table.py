@@ -13,6 +13,8 @@ FAMILIES = """
     psetex set setex setnx setrange strlen substr
     copy del exists expire expireat expiretime keys move object persist pexpire pexpireat pexpiretime
     pttl randomkey rename renamenx scan touch ttl type unlink
+    hset hsetnx hmset hget hmget hdel hexists hlen hstrlen hincrby hincrbyfloat hgetall hkeys hvals
+    hscan hrandfield
     multi exec discard watch unwatch
     auth client echo hello ping quit reset select
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
@@ -29,7 +31,7 @@ SUBCOMMANDS = """
 COMMANDS = FAMILIES.split()
 # Containers of which Ingot has a part; the others must have every subcommand of Redis.
 PARTIAL = ("client", "cluster")
-CATEGORIES = "keyspace read write string admin dangerous connection transaction fast slow blocking".split()
+CATEGORIES = "keyspace read write string hash admin dangerous connection transaction fast slow blocking".split()
 WORDING = ("summary", "complexity", "replaced_by")
 INFO_SUBCOMMANDS_AT = 9
 
