@@ -53,7 +53,8 @@ bool holds(Condition condition, int64_t old_ms, int64_t new_ms) {
   return false;
 }
 
-// The fields behind "FIELDS count", which stand from args[at] on; nothing when an error was answered.
+// The fields behind "FIELDS count", which stand from args[at] on; nothing when an error was
+// answered.
 std::optional<Args> read_fields(ReplySink& reply, Args args, size_t at,
                                 std::string_view count_error) {
   if (!command::equals_ignore_case(args[at], "fields")) {
@@ -257,8 +258,8 @@ constexpr CommandRow asking(std::string_view name, std::string_view summary, std
           .handler = handler};
 }
 
-#define INGOT_CONDITION_AND_FIELDS                                                            \
-  " condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)"    \
+#define INGOT_CONDITION_AND_FIELDS                                                         \
+  " condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)" \
   " fields:block=FIELDS(numfields:integer field:string*)"
 
 constexpr CommandRow kRows[] = {

@@ -26,7 +26,8 @@ class CountedIds : public CollectionIds {
   storage::CollectionId next_ = 7;
 };
 
-// One key's hash through a writer whose groups are committed now and then, under a clock of its own.
+// One key's hash through a writer whose groups are committed now and then, under a clock of its
+// own.
 class OneHash {
  public:
   explicit OneHash(uint64_t inline_max = 100)
@@ -107,10 +108,9 @@ class OneHash {
   bool change(const Change& change) {
     Record old;
     const bool found = keys_->find(0, "key", &old);
-    HashWriter hash(*keys_, 0, "key", found ? &old : nullptr,
-                    {.inline_max_bytes = inline_max_,
-                     .listpack_entries_max = 4,
-                     .listpack_value_max = 10});
+    HashWriter hash(
+        *keys_, 0, "key", found ? &old : nullptr,
+        {.inline_max_bytes = inline_max_, .listpack_entries_max = 4, .listpack_value_max = 10});
     const bool answer = change(hash);
     hash.finish();
     return answer;
@@ -256,8 +256,16 @@ TEST_CASE("many fields that are due together go in portions", "[hash]") {
 
 TEST_CASE("bytes that are no hash are an error", "[hash]") {
   OneHash hash(1000);
-  for (const std::string& bad : {std::string("\x05"), std::string("\x01""f"), std::string("\x01""f\x00", 3),
-                                 std::string("\x01""f\x01\x07"), std::string("\x01""f\x03\x01zz")}) {
+  for (const std::string& bad : {std::string("\x05"),
+                                 std::string("\x01"
+                                             "f"),
+                                 std::string("\x01"
+                                             "f\x00",
+                                             3),
+                                 std::string("\x01"
+                                             "f\x01\x07"),
+                                 std::string("\x01"
+                                             "f\x03\x01zz")}) {
     std::string record;
     storage::encode_metadata({.type = storage::ValueType::kHash, .payload = bad}, &record);
     hash.overlay().put(Space::kMeta, storage::meta_key(0, "key"), record);
