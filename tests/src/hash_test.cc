@@ -39,6 +39,7 @@ class OneHash {
   void at(int64_t now_ms) {
     now_ms_ = now_ms;
     keys_ = std::make_unique<KeyWriter>(overlay_, state_, ids_, effects_, now_ms, nullptr, false);
+    keys_->want_events(notify::kAll);
   }
   bool set(std::string_view field, std::string_view value, int64_t expire_ms = 0) {
     return change([&](HashWriter& hash) {
@@ -196,6 +197,9 @@ TEST_CASE("fields expire by themselves", "[hash]") {
   hash.at(4000);
   hash.expire_due();
   CHECK_FALSE(hash.exists());
+  std::vector<std::string_view> events;
+  for (const Event& event : hash.effects().events) events.push_back(event.name);
+  CHECK(events == std::vector<std::string_view>{"hexpired", "hexpired", "del"});
   CHECK(hash.records_in(Space::kMeta) == 0);
   CHECK(hash.records_in(Space::kExpiry) == 0);
 }
