@@ -66,12 +66,6 @@ struct Metadata {
   // times above, where they are set, unless they have passed.
   int64_t indexed_ms = 0;
 
-  // When something about the key expires; 0: never.
-  int64_t due_ms() const {
-    if (expire_ms == 0 || element_expire_ms == 0) return expire_ms + element_expire_ms;
-    return expire_ms < element_expire_ms ? expire_ms : element_expire_ms;
-  }
-
   // Set when the value is stored under a collection id.
   struct Collection {
     CollectionId id = 0;

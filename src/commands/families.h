@@ -18,6 +18,7 @@ std::span<const command::CommandRow> debug_rows();
 std::span<const command::CommandRow> expire_rows();
 std::span<const command::CommandRow> generic_rows();
 std::span<const command::CommandRow> hash_all_rows();
+std::span<const command::CommandRow> hash_expire_rows();
 std::span<const command::CommandRow> hash_numeric_rows();
 std::span<const command::CommandRow> hash_random_rows();
 std::span<const command::CommandRow> hash_rows();

@@ -57,14 +57,15 @@ void reply_all(ReadContext& ctx, Args args, Part part) {
     });
   }
   const storage::CollectionId id = record.collection()->id;
-  reply_elements(
-      ctx, storage::Space::kData, storage::collection_begin(id), storage::collection_end(id), count,
-      [part, now_ms = ctx.now_ms()](std::string_view key, std::string_view stored,
-                                    ReplySink& reply) {
-        HashValue value;
-        if (!types::decode_hash_value(stored, &value)) value = {};
-        if (value.is_alive(now_ms)) write_part(reply, part, types::member_of(key), value.bytes);
-      });
+  reply_elements(ctx, storage::Space::kData, storage::collection_begin(id),
+                 storage::collection_end(id), count,
+                 [part, now_ms = ctx.now_ms()](std::string_view key, std::string_view stored,
+                                               ReplySink& reply) {
+                   HashValue value;
+                   if (!types::decode_hash_value(stored, &value)) value = {};
+                   if (value.is_alive(now_ms))
+                     write_part(reply, part, types::member_of(key), value.bytes);
+                 });
 }
 
 void hgetall(ReadContext& ctx, Args args) {
@@ -99,12 +100,11 @@ void scan_large(ReadContext& ctx, const Record& record, const ElementScan& scan,
   types::MemberTable table(ctx.keys.data(), record.collection()->id);
   for (uint64_t left = scan.count; left > 0 && page->bytes < kScanBytesMax;) {
     const uint64_t step = std::min(left, kScanStep);
-    page->next = table.scan(
-        page->next, step, [&](std::string_view field, std::string_view stored) {
-          HashValue value;
-          if (!types::decode_hash_value(stored, &value)) value = {};
-          if (value.is_alive(ctx.now_ms()) && scan.matches(field)) page->add(field, value.bytes);
-        });
+    page->next = table.scan(page->next, step, [&](std::string_view field, std::string_view stored) {
+      HashValue value;
+      if (!types::decode_hash_value(stored, &value)) value = {};
+      if (value.is_alive(ctx.now_ms()) && scan.matches(field)) page->add(field, value.bytes);
+    });
     if (page->next == 0 || ctx.keys.data().failed()) return;
     left -= step;
   }

@@ -132,18 +132,18 @@ types::DrawnSource::Draw draw_from_held(Source& source, bool with_values) {
     pairs.emplace_back(field, with_values ? value.bytes : std::string_view());
     return true;
   });
-  return [pairs = std::move(pairs), with_values](storage::Reader&, uint64_t count,
-                                                 ReplySink& reply) {
-    for (; count > 0 && !pairs.empty(); --count) {
-      const auto& [field, value] = pairs[dice()() % pairs.size()];
-      write_field(reply, with_values, field, value);
-    }
-  };
+  return
+      [pairs = std::move(pairs), with_values](storage::Reader&, uint64_t count, ReplySink& reply) {
+        for (; count > 0 && !pairs.empty(); --count) {
+          const auto& [field, value] = pairs[dice()() % pairs.size()];
+          write_field(reply, with_values, field, value);
+        }
+      };
 }
 
 types::DrawnSource::Draw draw_from_table(const Source& source, bool with_values) {
-  return [id = source.id(), length = source.length, with_values](
-             storage::Reader& data, uint64_t count, ReplySink& reply) {
+  return [id = source.id(), length = source.length, with_values](storage::Reader& data,
+                                                                 uint64_t count, ReplySink& reply) {
     types::MemberTable table(data, id);
     std::string field;
     std::string stored;

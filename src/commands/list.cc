@@ -1,5 +1,6 @@
 // Elements of lists: LPUSH, LPOP, LRANGE, LINSERT, LREM and their relatives.
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <span>
 #include <string>
@@ -31,8 +32,6 @@ using types::ListEnd;
 using types::Record;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr std::string_view kBetween =
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
 
 void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
   Record before;
@@ -151,7 +150,6 @@ void lrem(WriteContext& ctx, Args args) {
   ArgReader reader(args, 2);
   const int64_t count = reader.integer();
   if (reader.failed()) return ctx.reply.error(reader.error());
-  if (count < -kMax) return ctx.reply.error(kBetween);
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
   if (found == Found::kWrongType) return;
@@ -240,7 +238,6 @@ bool read_position_options(ReadContext& ctx, Args args, PositionOptions* options
   while (reader.more() && reader.left() >= 2) {
     if (reader.word("rank")) {
       options->rank = reader.integer();
-      if (options->rank < -kMax && !reader.failed()) reader.fail(kBetween);
       if (options->rank == 0) {
         reader.fail(
             "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
@@ -270,7 +267,8 @@ void lpos(ReadContext& ctx, Args args) {
   const bool is_short = options.most != 0 && static_cast<uint64_t>(options.most) <= kShortWalk;
   if (list->length() > kShortWalk && !is_short && !ctx.keys.data().begin_walk()) return;
   const bool back = options.rank < 0;
-  int64_t skip = (back ? -options.rank : options.rank) - 1;
+  // Redis takes the smallest number, which has no opposite, for the first match from the end.
+  int64_t skip = options.rank < -kMax ? 0 : std::abs(options.rank) - 1;
   const int64_t wanted = options.count.value_or(1);
   int64_t seen = 0;
   std::vector<int64_t> positions;

@@ -58,8 +58,8 @@ bool HashWriter::find_large(std::string_view field, std::string* held, HashValue
 
 bool HashWriter::get(std::string_view field, std::string* held, HashValue* value) {
   Place place;
-  const bool found = after_.collection ? find_large(field, held, value)
-                                       : find_small(field, &place, value);
+  const bool found =
+      after_.collection ? find_large(field, held, value) : find_small(field, &place, value);
   return found && value->is_alive(keys_.now_ms());
 }
 
@@ -81,8 +81,8 @@ bool HashWriter::set(std::string_view field, const HashValue& value) {
   }
   if (!stored) ++count_;
   note_expiry(&after_, value.expire_ms);
-  if (field.size() > limits_.listpack_value_max || value.bytes.size() > limits_.listpack_value_max ||
-      count_ > limits_.listpack_entries_max) {
+  if (field.size() > limits_.listpack_value_max ||
+      value.bytes.size() > limits_.listpack_value_max || count_ > limits_.listpack_entries_max) {
     after_.limit_passed = true;
   }
   changed_ = true;

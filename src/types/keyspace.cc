@@ -21,6 +21,14 @@ Status corrupt(std::string_view what) {
   return {Status::Code::kCorruption, "unreadable " + std::string(what) + " record"};
 }
 
+// When the expiry index is to look at a key next; 0: never. Fields that should have gone are looked
+// at as soon as the clock moves.
+int64_t due_ms(const Metadata& metadata, int64_t now_ms) {
+  if (metadata.element_expire_ms == 0) return metadata.expire_ms;
+  const int64_t fields_ms = std::max(metadata.element_expire_ms, now_ms + 1);
+  return metadata.expire_ms == 0 ? fields_ms : std::min(metadata.expire_ms, fields_ms);
+}
+
 }  // namespace
 
 bool Record::assign(std::string bytes) {
@@ -116,22 +124,22 @@ storage::KeyCounts KeyWriter::counts(int db) {
 void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after) {
   storage::KeyspaceId space = keyspace(db);
   Metadata old = before != nullptr ? before->metadata() : Metadata{};
-  const int64_t due_ms = after.due_ms();
-  if (due_ms == 0) {
+  const int64_t due = due_ms(after, now_ms_);
+  if (due == 0) {
     if (old.indexed_ms != 0) {
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
     after.indexed_ms = 0;
-  } else if (old.indexed_ms != 0 && old.indexed_ms <= due_ms) {
+  } else if (old.indexed_ms != 0 && old.indexed_ms <= due) {
     after.indexed_ms = old.indexed_ms;  // fires early and is put back then
   } else {
     if (old.indexed_ms != 0) {
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
-    after.indexed_ms = due_ms;
-    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, due_ms);
-    state_.next_due_ms = std::min(state_.next_due_ms, due_ms);
-    overlay_.put(Space::kExpiry, storage::expiry_key(due_ms, space, key), kMarker);
+    after.indexed_ms = due;
+    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, due);
+    state_.next_due_ms = std::min(state_.next_due_ms, due);
+    overlay_.put(Space::kExpiry, storage::expiry_key(due, space, key), kMarker);
   }
   std::string record;
   storage::encode_metadata(after, &record);
@@ -276,10 +284,10 @@ void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntr
     if (!load(entry.keyspace, entry.user_key, &record)) return;
   }
   Metadata later = record.metadata();
-  if (later.due_ms() == 0) return;
   // The expiry was put off after it was indexed, or more fields are due than are removed at a time:
   // indexed anew.
-  later.indexed_ms = std::max(later.due_ms(), now_ms_ + 1);
+  later.indexed_ms = due_ms(later, now_ms_);
+  if (later.indexed_ms == 0) return;
   overlay_.put(Space::kExpiry,
                storage::expiry_key(later.indexed_ms, entry.keyspace, entry.user_key), kMarker);
   std::string bytes;

@@ -12,6 +12,15 @@ namespace ingot::types {
 using storage::Metadata;
 using storage::Space;
 
+namespace {
+
+// Also of the smallest number, which has no opposite.
+uint64_t magnitude(int64_t number) {
+  return number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+}
+
+}  // namespace
+
 ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
                        uint64_t inline_max_bytes, bool fresh)
     : keys_(keys),
@@ -228,7 +237,7 @@ void ListWriter::spread(uint64_t left) {
 ListWriter::Labels ListWriter::matching(int64_t count, std::string_view element) {
   Labels labels;
   const bool back = count < 0;
-  const uint64_t most = back ? static_cast<uint64_t>(-count) : static_cast<uint64_t>(count);
+  const uint64_t most = magnitude(count);
   const auto at = cursor();
   back ? at->seek_for_prev(list_key(id(), bounds_.last)) : at->seek(list_key(id(), bounds_.first));
   for (; at->valid(); back ? at->prev() : at->next()) {
@@ -253,7 +262,7 @@ uint64_t ListWriter::remove(int64_t count, std::string_view element) {
     changed_ = changed_ || !labels.empty();
     return labels.size();
   }
-  uint64_t left = count == 0 ? small_.size() : static_cast<uint64_t>(count < 0 ? -count : count);
+  uint64_t left = count == 0 ? small_.size() : magnitude(count);
   uint64_t removed = 0;
   auto goes = [&](const std::string& each) {
     if (each != element || left == 0) return false;

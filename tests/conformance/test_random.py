@@ -29,7 +29,7 @@ HOW = {
     b"KEYS": "sorted", b"SCAN": "sorted", b"RANDOMKEY": "kind", **types.HOW,
 }  # fmt: skip
 # What counts or shows keys that have expired but were not removed yet.
-SEES_EXPIRED = {b"DBSIZE", b"RANDOMKEY", b"DEBUG DIGEST"}
+SEES_EXPIRED = (b"DBSIZE", b"RANDOMKEY", b"DEBUG DIGEST")
 
 
 class Checker:
@@ -41,7 +41,7 @@ class Checker:
 
     def how(self, words):
         name = b" ".join(words) if words[0] == b"DEBUG" else words[0]
-        if self.maybe_expired and name in SEES_EXPIRED:
+        if self.maybe_expired and name.startswith(SEES_EXPIRED):
             return "kind"
         return HOW.get(name, "")
 

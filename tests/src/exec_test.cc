@@ -146,13 +146,12 @@ TEST_CASE("many clients at a time", "[exec]") {
 }
 
 TEST_CASE("whoever wants keyspace events hears them after the commit, in order", "[exec]") {
-  InProcess server(memory());
   std::vector<std::string> heard;
-  server.services().on_events = [&](std::span<const types::Event> events) {
+  InProcess server(memory(), 2, [&](std::span<const types::Event> events) {
     for (const types::Event& event : events) {
       heard.push_back(std::string(event.name) + " " + std::to_string(event.db) + " " + event.key);
     }
-  };
+  });
   InProcessClient client(server);
   client.run({"SET", "untold", "1"});
   server.services().writer.set_wanted_events(types::notify::kAll);
