@@ -10,7 +10,9 @@ std::vector<std::span<const command::CommandRow>> all_families() {
           hash_rows(),           keyspace_admin_rows(), lcs_rows(),          list_move_rows(),
           list_rows(),           memory_rows(),         object_rows(),       scan_rows(),
           server_rows(),         set_algebra_rows(),    set_random_rows(),   set_rows(),
-          string_numeric_rows(), string_range_rows(),   string_rows(),       transaction_rows()};
+          string_numeric_rows(), string_range_rows(),   string_rows(),       transaction_rows(),
+          zset_algebra_rows(),   zset_pop_rows(),       zset_range_rows(),   zset_rows(),
+          zset_walk_rows()};
 }
 
 }  // namespace ingot::commands

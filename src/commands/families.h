@@ -37,6 +37,11 @@ std::span<const command::CommandRow> string_numeric_rows();
 std::span<const command::CommandRow> string_range_rows();
 std::span<const command::CommandRow> string_rows();
 std::span<const command::CommandRow> transaction_rows();
+std::span<const command::CommandRow> zset_algebra_rows();
+std::span<const command::CommandRow> zset_pop_rows();
+std::span<const command::CommandRow> zset_range_rows();
+std::span<const command::CommandRow> zset_rows();
+std::span<const command::CommandRow> zset_walk_rows();
 
 std::vector<std::span<const command::CommandRow>> all_families();
 

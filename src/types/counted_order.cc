@@ -1,6 +1,7 @@
 // Two levels of counted buckets; see counted_order.h.
 #include "src/types/counted_order.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ingot::types {
@@ -86,7 +87,7 @@ uint64_t CountedOrder::rank(std::string_view item) {
     data_.check(*at);
   }
   const auto at = elements();
-  for (at->seek(elements_.prefix + begin); at->valid(); at->next()) {
+  for (at->seek(elements_.prefix + std::max(begin, elements_.low)); at->valid(); at->next()) {
     if (at->key().substr(elements_.prefix.size()) >= item) break;
     ++before;
   }
@@ -109,7 +110,9 @@ std::unique_ptr<storage::Cursor> CountedOrder::at(uint64_t rank) {
     if (!inside) return elements();
   }
   auto at = elements();
-  for (at->seek(elements_.prefix + begin); at->valid() && rank > 0; at->next()) --rank;
+  for (at->seek(elements_.prefix + std::max(begin, elements_.low)); at->valid() && rank > 0;
+       at->next())
+    --rank;
   return at;
 }
 
@@ -137,7 +140,7 @@ void CountedOrderWriter::added(std::string_view item) {
 void CountedOrderWriter::split_leaf(const Bucket& leaf) {
   const uint64_t half = leaf.count / 2;
   const auto at = elements();
-  at->seek(elements_.prefix + leaf.item);
+  at->seek(elements_.prefix + std::max(leaf.item, elements_.low));
   for (uint64_t i = 0; i < half && at->valid(); ++i) at->next();
   if (at->valid()) {
     put(kLeaf, {.item = std::string(at->key().substr(elements_.prefix.size())),

@@ -29,6 +29,7 @@ namespace ingot::types {
 struct ElementRange {
   storage::Space space;
   std::string prefix;
+  std::string low = {};  // no element's item is before this: walks begin behind what was removed
 };
 
 class CountedOrder {

@@ -13,6 +13,7 @@
 #include "src/types/hash.h"
 #include "src/types/list.h"
 #include "src/types/set.h"
+#include "src/types/sorted_set.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types {
@@ -120,6 +121,16 @@ void mix_in_list(Digest* digest, storage::Reader& data, const Record& record, Sh
   });
 }
 
+void mix_in_sorted_set(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  SortedSetReader(data, record).walk([&](std::string_view member, double score) {
+    Digest pair{};
+    mix_in(&pair, sha.of(member), sha);
+    mix_in(&pair, sha.of(score_text(score)), sha);
+    xor_in(digest, sha.of(bytes_of(pair)));
+    return true;
+  });
+}
+
 void xor_in_set(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
   SetReader(data, record).walk([&](std::string_view member) {
     xor_in(digest, sha.of(member));
@@ -138,6 +149,9 @@ void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, S
       break;
     case ValueType::kSet:
       xor_in_set(digest, data, record, sha);
+      break;
+    case ValueType::kSortedSet:
+      mix_in_sorted_set(digest, data, record, sha);
       break;
     case ValueType::kHash:
       mix_in_hash(digest, data, record, sha);

@@ -34,7 +34,7 @@ std::string ListReader::key_at(uint64_t index) {
   const storage::CollectionId id = record_.collection()->id;
   if (index >= length_) return storage::collection_end(id);
   if (!bounds_.gapped) return list_key(id, bounds_.first + index * kListStride);
-  const auto at = CountedOrder(data_, id, list_elements(id)).at(index);
+  const auto at = CountedOrder(data_, id, list_elements(id, bounds_.first)).at(index);
   std::string key = at->valid() ? std::string(at->key()) : storage::collection_end(id);
   data_.check(*at);
   return key;

@@ -33,15 +33,15 @@ inline void encode_bounds(const ListBounds& bounds, std::string* out) {
   return true;
 }
 
-// Where a CountedOrder finds the elements; the items are labels.
-inline ElementRange list_elements(storage::CollectionId id) {
-  return {storage::Space::kData, storage::collection_begin(id)};
-}
-
+// The items of a CountedOrder over the elements.
 inline std::string item_of(uint64_t label) {
   std::string item;
   storage::append_be64(&item, label);
   return item;
+}
+
+inline ElementRange list_elements(storage::CollectionId id, uint64_t first) {
+  return {storage::Space::kData, storage::collection_begin(id), item_of(first)};
 }
 
 inline uint64_t label_of(std::string_view list_key) {

@@ -44,7 +44,7 @@ ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Reco
 }
 
 CountedOrderWriter ListWriter::order() {
-  return {keys_.overlay(), id(), list_elements(id())};
+  return {keys_.overlay(), id(), list_elements(id(), bounds_.first)};
 }
 
 std::unique_ptr<storage::Cursor> ListWriter::cursor() {

@@ -1,0 +1,325 @@
+// Members of sorted sets: ZADD, ZSCORE, ZRANK, ZREM and their relatives.
+#include <cmath>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/zset_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::Args;
+using command::CommandRow;
+using command::equals_ignore_case;
+using command::key_at;
+using command::ReadContext;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+
+struct AddOptions {
+  bool nx = false;
+  bool xx = false;
+  bool gt = false;
+  bool lt = false;
+  bool changed = false;  // CH: count changed members, too
+  bool increment = false;
+};
+
+// How many arguments were options.
+size_t read_add_options(Args args, AddOptions* options) {
+  size_t at = 0;
+  for (; at < args.size(); ++at) {
+    if (equals_ignore_case(args[at], "nx")) {
+      options->nx = true;
+    } else if (equals_ignore_case(args[at], "xx")) {
+      options->xx = true;
+    } else if (equals_ignore_case(args[at], "gt")) {
+      options->gt = true;
+    } else if (equals_ignore_case(args[at], "lt")) {
+      options->lt = true;
+    } else if (equals_ignore_case(args[at], "ch")) {
+      options->changed = true;
+    } else if (equals_ignore_case(args[at], "incr")) {
+      options->increment = true;
+    } else {
+      break;
+    }
+  }
+  return at;
+}
+
+std::string_view refusal(const AddOptions& options, size_t words) {
+  if (words == 0 || words % 2 != 0) return command::error::kSyntax;
+  if (options.nx && options.xx) {
+    return "ERR XX and NX options at the same time are not compatible";
+  }
+  if ((options.nx && (options.gt || options.lt)) || (options.gt && options.lt)) {
+    return "ERR GT, LT, and/or NX options at the same time are not compatible";
+  }
+  if (options.increment && words > 2) {
+    return "ERR INCR option supports a single increment-element pair";
+  }
+  return {};
+}
+
+enum class Added : uint8_t { kNothing, kNew, kUpdated, kSame, kNotANumber };
+
+// `*score` becomes the member's score.
+Added add_member(types::SortedSetWriter& set, const AddOptions& options, std::string_view member,
+                 double* score) {
+  const auto old = set.score(member);
+  if (!old) {
+    if (options.xx) return Added::kNothing;
+    set.put(member, *score);
+    return Added::kNew;
+  }
+  if (options.nx) return Added::kNothing;
+  if (options.increment) {
+    *score += *old;
+    if (std::isnan(*score)) return Added::kNotANumber;
+  }
+  if ((options.lt && *score >= *old) || (options.gt && *score <= *old)) return Added::kNothing;
+  if (*score == *old) return Added::kSame;
+  set.put(member, *score);
+  return Added::kUpdated;
+}
+
+void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions& options) {
+  std::vector<double> scores;
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    const auto score = command::parse_double(pairs[i]);
+    if (!score) return ctx.reply.error(command::error::kNotFloat);
+    scores.push_back(*score);
+  }
+  Record before;
+  const Found found = find_typed(ctx, name, storage::ValueType::kSortedSet, &before);
+  if (found == Found::kWrongType) return;
+  types::SortedSetWriter set(ctx.keys, ctx.db, name, found == Found::kYes ? &before : nullptr,
+                             zset_limits(ctx));
+  int64_t added = 0;
+  int64_t updated = 0;
+  Added last = Added::kNothing;
+  double score = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    score = scores[i];
+    last = add_member(set, options, pairs[2 * i + 1], &score);
+    if (last == Added::kNotANumber) {
+      return ctx.reply.error("ERR resulting score is not a number (NaN)");
+    }
+    added += last == Added::kNew;
+    updated += last == Added::kUpdated;
+  }
+  if (added + updated != 0) {
+    set.finish();
+    ctx.keys.notify(notify::kZset, options.increment ? "zincr" : "zadd", ctx.db, name);
+  }
+  if (!options.increment) return ctx.reply.integer(options.changed ? added + updated : added);
+  last == Added::kNothing ? ctx.reply.null() : ctx.reply.real(score);
+}
+
+void zadd(WriteContext& ctx, Args args) {
+  AddOptions options;
+  const Args pairs = args.subspan(2 + read_add_options(args.subspan(2), &options));
+  if (const auto error = refusal(options, pairs.size()); !error.empty()) {
+    return ctx.reply.error(error);
+  }
+  add(ctx, args[1], pairs, options);
+}
+
+void zincrby(WriteContext& ctx, Args args) {
+  add(ctx, args[1], args.subspan(2), {.increment = true});
+}
+
+void zrem(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  types::SortedSetWriter set(ctx.keys, ctx.db, args[1], &before, zset_limits(ctx));
+  int64_t removed = 0;
+  for (const std::string_view member : args.subspan(2)) removed += set.remove(member);
+  if (removed != 0) finish_removal(ctx, set, args[1], "zrem");
+  ctx.reply.integer(removed);
+}
+
+void zcard(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.integer(set ? static_cast<int64_t>(set->size()) : 0);
+}
+
+void reply_score(ReadContext& ctx, std::optional<double> score) {
+  score ? ctx.reply.real(*score) : ctx.reply.null();
+}
+
+void zscore(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  reply_score(ctx, set ? set->score(args[2]) : std::nullopt);
+}
+
+void zmscore(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.array(args.size() - 2);
+  for (const std::string_view member : args.subspan(2)) {
+    reply_score(ctx, set ? set->score(member) : std::nullopt);
+  }
+}
+
+void reply_rank(ReadContext& ctx, Args args, bool reverse) {
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  const auto rank = set ? set->rank(args[2]) : std::nullopt;
+  if (!rank) return ctx.reply.null();
+  ctx.reply.integer(static_cast<int64_t>(reverse ? set->size() - 1 - *rank : *rank));
+}
+
+void zrank(ReadContext& ctx, Args args) {
+  reply_rank(ctx, args, false);
+}
+void zrevrank(ReadContext& ctx, Args args) {
+  reply_rank(ctx, args, true);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "zadd",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "sorted-set",
+     .since = "1.2.0",
+     .complexity = "O(N log M) with N members added to M",
+     .summary = "Add members with scores, or change scores",
+     .history = "2.4.0: Several members at once.; 3.0.2: `XX`, `NX`, `CH` and `INCR`.; 6.2.0: `GT` "
+                "and `LT`.",
+     .arguments =
+         "key:key#0 condition:oneof@3.0.2?(nx:pure-token=NX xx:pure-token=XX) "
+         "comparison:oneof@6.2.0?(gt:pure-token=GT lt:pure-token=LT) change:pure-token=CH@3.0.2? "
+         "increment:pure-token=INCR@3.0.2? score_member:block*(score:double member:string)",
+     .handler = zadd},
+    {.name = "zcard",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "sorted-set",
+     .since = "1.2.0",
+     .complexity = "O(1)",
+     .summary = "How many members a sorted set has",
+     .arguments = "key:key#0",
+     .handler = zcard},
+    {.name = "zincrby",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .group = "sorted-set",
+     .since = "1.2.0",
+     .complexity = "O(log N)",
+     .summary = "Add to the score of a member",
+     .arguments = "key:key#0 increment:integer member:string",
+     .handler = zincrby},
+    {.name = "zmscore",
+     .arity = -3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "sorted-set",
+     .since = "6.2.0",
+     .complexity = "O(N) with N members asked for",
+     .summary = "The scores of members",
+     .arguments = "key:key#0 member:string*",
+     .handler = zmscore},
+    {.name = "zrank",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "sorted-set",
+     .since = "2.0.0",
+     .complexity = "O(log N)",
+     .summary = "How many members have a lower place",
+     .arguments = "key:key#0 member:string",
+     .handler = zrank},
+    {.name = "zrem",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "sorted-set",
+     .since = "1.2.0",
+     .complexity = "O(N log M) with N members removed from M",
+     .summary = "Remove members from a sorted set",
+     .history = "2.4.0: Several members at once.",
+     .arguments = "key:key#0 member:string*",
+     .handler = zrem},
+    {.name = "zrevrank",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "sorted-set",
+     .since = "2.0.0",
+     .complexity = "O(log N)",
+     .summary = "How many members have a higher place",
+     .arguments = "key:key#0 member:string",
+     .handler = zrevrank},
+    {.name = "zscore",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "sorted-set",
+     .since = "1.2.0",
+     .complexity = "O(1)",
+     .summary = "The score of a member",
+     .arguments = "key:key#0 member:string",
+     .handler = zscore},
+};
+
+}  // namespace
+
+std::optional<types::ScoreBound> parse_score_bound(std::string_view text) {
+  const bool exclusive = text.starts_with('(');
+  if (exclusive) text.remove_prefix(1);
+  // Redis reads these with strtod(): spaces before the number and an empty text are taken.
+  const std::string copy(text);
+  char* end = nullptr;
+  const double score = std::strtod(copy.c_str(), &end);
+  if (end != copy.c_str() + copy.size() || std::isnan(score)) return std::nullopt;
+  return types::ScoreBound{.score = score, .exclusive = exclusive};
+}
+
+std::optional<types::LexBound> parse_lex_bound(std::string_view text) {
+  using Kind = types::LexBound::Kind;
+  if (text == "-") return types::LexBound{.kind = Kind::kFirst};
+  if (text == "+") return types::LexBound{.kind = Kind::kLast};
+  if (!text.starts_with('(') && !text.starts_with('[')) return std::nullopt;
+  return types::LexBound{.member = text.substr(1), .exclusive = text.front() == '('};
+}
+
+std::span<const CommandRow> zset_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

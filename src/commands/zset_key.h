@@ -1,0 +1,46 @@
+// How the commands on sorted sets find theirs.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/commands/typed_key.h"
+#include "src/exec/services.h"
+#include "src/server/config.h"
+#include "src/types/sorted_set.h"
+
+namespace ingot::commands {
+
+inline types::SortedSetLimits zset_limits(command::WriteContext& ctx) {
+  const auto settings = ctx.services.config.settings();
+  return {.inline_max_bytes = settings->inline_max_bytes,
+          .listpack_entries_max = settings->zset_max_listpack_entries,
+          .listpack_value_max = settings->zset_max_listpack_value};
+}
+
+// The sorted set of a key, or nothing: it is not there, or an error was answered.
+template <typename Context>
+std::optional<types::SortedSetReader> read_zset(Context& ctx, std::string_view key,
+                                                types::Record* record, types::Found* found) {
+  *found = find_typed(ctx, key, storage::ValueType::kSortedSet, record);
+  if (*found != types::Found::kYes) return std::nullopt;
+  return std::make_optional<types::SortedSetReader>(ctx.keys.data(), *record);
+}
+
+// Stores a sorted set that members were taken from, and tells so.
+inline void finish_removal(command::WriteContext& ctx, types::SortedSetWriter& set,
+                           std::string_view key, std::string_view event) {
+  const bool left = set.finish();
+  ctx.keys.notify(types::notify::kZset, event, ctx.db, key);
+  if (!left) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, key);
+}
+
+// Bounds as Redis writes them: "1.5", "(1.5", "-inf"; "[m", "(m", "-", "+".
+std::optional<types::ScoreBound> parse_score_bound(std::string_view text);
+std::optional<types::LexBound> parse_lex_bound(std::string_view text);
+
+inline constexpr std::string_view kBadScoreBound = "ERR min or max is not a float";
+inline constexpr std::string_view kBadLexBound = "ERR min or max not valid string range item";
+
+}  // namespace ingot::commands

@@ -1,0 +1,286 @@
+// Taking from the ends of sorted sets: ZPOPMIN, ZPOPMAX, ZMPOP and the forms that wait.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/blocking.h"
+#include "src/commands/families.h"
+#include "src/commands/zset_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::keys_between;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+using types::ScoredMember;
+
+enum class End : uint8_t { kMin, kMax };
+
+std::vector<ScoredMember> take(WriteContext& ctx, std::string_view name, const Record& before,
+                               End end, uint64_t count) {
+  std::vector<ScoredMember> taken;
+  types::SortedSetReader set(ctx.keys.data(), before);
+  count = std::min(count, set.size());
+  const types::RankRange ranks =
+      end == End::kMin ? types::RankRange{.first = 0, .end = count}
+                       : types::RankRange{.first = set.size() - count, .end = set.size()};
+  set.walk(ranks, end == End::kMax, [&](std::string_view member, double score) {
+    taken.push_back({.score = score, .member = std::string(member)});
+    return true;
+  });
+  types::SortedSetWriter writer(ctx.keys, ctx.db, name, &before, zset_limits(ctx));
+  for (const ScoredMember& each : taken) writer.remove(each.member);
+  finish_removal(ctx, writer, name, end == End::kMin ? "zpopmin" : "zpopmax");
+  return taken;
+}
+
+void pop(WriteContext& ctx, Args args, End end) {
+  if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
+  const bool counted = args.size() == 3;
+  uint64_t count = 1;
+  if (counted) {
+    const auto given = command::parse_integer(args[2]);
+    if (!given || *given < 0) {
+      return ctx.reply.error("ERR value is out of range, must be positive");
+    }
+    count = static_cast<uint64_t>(*given);
+  }
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent || count == 0) return ctx.reply.array(0);
+  const auto taken = take(ctx, args[1], before, end, count);
+  const bool nested = counted && ctx.reply.version() > 2;
+  ctx.reply.array(nested ? taken.size() : 2 * taken.size());
+  for (const ScoredMember& each : taken) {
+    if (nested) ctx.reply.array(2);
+    ctx.reply.bulk(each.member);
+    ctx.reply.real(each.score);
+  }
+}
+
+void zpopmin(WriteContext& ctx, Args args) {
+  pop(ctx, args, End::kMin);
+}
+void zpopmax(WriteContext& ctx, Args args) {
+  pop(ctx, args, End::kMax);
+}
+
+enum class Try : uint8_t { kDone, kNothing };
+
+// Serves from the first of the keys that holds a sorted set; an error is answered for another
+// type, unless the key was fed.
+template <typename Serve>
+Try serve_first(WriteContext& ctx, Args keys, const Serve& serve) {
+  for (const std::string_view name : keys_to_try(ctx, keys)) {
+    Record before;
+    const Found found =
+        types::find_as(ctx.keys, ctx.db, name, storage::ValueType::kSortedSet, &before);
+    if (found == Found::kYes) {
+      serve(name, before);
+      return Try::kDone;
+    }
+    if (found == Found::kWrongType && !ctx.fed) {
+      ctx.reply.error(command::error::kWrongType);
+      return Try::kDone;
+    }
+  }
+  return Try::kNothing;
+}
+
+void blocking_pop(WriteContext& ctx, Args args, End end) {
+  const auto until_ms = wait_until(ctx, args.back());
+  if (!until_ms) return;
+  const Args keys = args.subspan(1, args.size() - 2);
+  const Try tried = serve_first(ctx, keys, [&](std::string_view name, const Record& before) {
+    const auto taken = take(ctx, name, before, end, 1);
+    if (taken.empty()) return;  // reading failed, which is latched
+    ctx.reply.array(3);
+    ctx.reply.bulk(name);
+    ctx.reply.bulk(taken.front().member);
+    ctx.reply.real(taken.front().score);
+  });
+  if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms, answer_null_array);
+}
+
+void bzpopmin(WriteContext& ctx, Args args) {
+  blocking_pop(ctx, args, End::kMin);
+}
+void bzpopmax(WriteContext& ctx, Args args) {
+  blocking_pop(ctx, args, End::kMax);
+}
+
+struct PopSeveral {
+  Args keys;
+  End end = End::kMin;
+  uint64_t count = 1;
+};
+
+// Reads numkeys key ... MIN|MAX [COUNT count]; nothing when an error was answered.
+std::optional<PopSeveral> read_pop_several(WriteContext& ctx, Args args) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  ArgReader reader(args, 0);
+  const auto keys = static_cast<uint64_t>(
+      reader.integer_between(1, kMax, "ERR numkeys should be greater than 0"));
+  if (!reader.failed() && keys >= args.size() - 1) reader.fail(command::error::kSyntax);
+  PopSeveral pop;
+  if (!reader.failed()) {
+    pop.keys = args.subspan(1, keys);
+    const std::string_view end = args[1 + keys];
+    if (command::equals_ignore_case(end, "max")) {
+      pop.end = End::kMax;
+    } else if (!command::equals_ignore_case(end, "min")) {
+      reader.fail(command::error::kSyntax);
+    }
+  }
+  if (reader.failed()) {
+    ctx.reply.error(reader.error());
+    return std::nullopt;
+  }
+  ArgReader options(args, 2 + keys);
+  bool counted = false;
+  while (options.more()) {
+    if (counted || options.left() < 2 || !options.word("count")) {
+      options.fail(command::error::kSyntax);
+      break;
+    }
+    counted = true;
+    pop.count = static_cast<uint64_t>(
+        options.integer_between(1, kMax, "ERR count should be greater than 0"));
+  }
+  if (!options.failed()) return pop;
+  ctx.reply.error(options.error());
+  return std::nullopt;
+}
+
+Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
+  return serve_first(ctx, pop.keys, [&](std::string_view name, const Record& before) {
+    const auto taken = take(ctx, name, before, pop.end, pop.count);
+    ctx.reply.array(2);
+    ctx.reply.bulk(name);
+    ctx.reply.array(taken.size());
+    for (const ScoredMember& each : taken) {
+      ctx.reply.array(2);
+      ctx.reply.bulk(each.member);
+      ctx.reply.real(each.score);
+    }
+  });
+}
+
+void zmpop(WriteContext& ctx, Args args) {
+  const auto pop = read_pop_several(ctx, args.subspan(1));
+  if (pop && pop_several(ctx, *pop) == Try::kNothing) ctx.reply.null_array();
+}
+
+void bzmpop(WriteContext& ctx, Args args) {
+  const auto until_ms = wait_until(ctx, args[1]);
+  if (!until_ms) return;
+  const auto pop = read_pop_several(ctx, args.subspan(2));
+  if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
+  wait_for(ctx, pop->keys, *until_ms, answer_null_array);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "bzmpop",
+     .arity = -5,
+     .flags = flag::kWrite | flag::kBlocking | flag::kMovableKeys,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow | acl::kBlocking,
+     .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
+               .begin = 2,
+               .find = command::KeySpec::Find::kKeyCount,
+               .last = 0,
+               .first_key = 1,
+               .step = 1}},
+     .group = "sorted-set",
+     .since = "7.0.0",
+     .complexity = "O(K+N log M) with K keys and N members taken of M",
+     .summary = "Take members from the first sorted set that has any, or wait",
+     .arguments = "timeout:double numkeys:integer key:key#0* where:oneof(min:pure-token=MIN "
+                  "max:pure-token=MAX) count:integer=COUNT?",
+     .handler = bzmpop},
+    {.name = "bzpopmax",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kNoScript | flag::kBlocking | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast | acl::kBlocking,
+     .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "sorted-set",
+     .since = "5.0.0",
+     .complexity = "O(log N)",
+     .summary = "Take the member with the highest score, or wait for one",
+     .history = "6.0.0: Fractions of a second.",
+     .arguments = "key:key#0* timeout:double",
+     .handler = bzpopmax},
+    {.name = "bzpopmin",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kNoScript | flag::kBlocking | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast | acl::kBlocking,
+     .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "sorted-set",
+     .since = "5.0.0",
+     .complexity = "O(log N)",
+     .summary = "Take the member with the lowest score, or wait for one",
+     .history = "6.0.0: Fractions of a second.",
+     .arguments = "key:key#0* timeout:double",
+     .handler = bzpopmin},
+    {.name = "zmpop",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kMovableKeys,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow,
+     .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
+               .begin = 1,
+               .find = command::KeySpec::Find::kKeyCount,
+               .last = 0,
+               .first_key = 1,
+               .step = 1}},
+     .group = "sorted-set",
+     .since = "7.0.0",
+     .complexity = "O(K+N log M) with K keys and N members taken of M",
+     .summary = "Take members from the first sorted set that has any",
+     .arguments = "numkeys:integer key:key#0* where:oneof(min:pure-token=MIN max:pure-token=MAX) "
+                  "count:integer=COUNT?",
+     .handler = zmpop},
+    {.name = "zpopmax",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "sorted-set",
+     .since = "5.0.0",
+     .complexity = "O(N log M) with N members taken of M",
+     .summary = "Take members with the highest scores",
+     .arguments = "key:key#0 count:integer?",
+     .handler = zpopmax},
+    {.name = "zpopmin",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "sorted-set",
+     .since = "5.0.0",
+     .complexity = "O(N log M) with N members taken of M",
+     .summary = "Take members with the lowest scores",
+     .arguments = "key:key#0 count:integer?",
+     .handler = zpopmin},
+};
+
+}  // namespace
+
+std::span<const CommandRow> zset_pop_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

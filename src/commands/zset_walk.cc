@@ -1,0 +1,245 @@
+// Sorted sets by chance and by cursor: ZRANDMEMBER, ZSCAN.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/element_scan.h"
+#include "src/commands/families.h"
+#include "src/commands/zset_key.h"
+#include "src/types/drawn_source.h"
+#include "src/types/member_table.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using types::Found;
+using types::Record;
+using types::ScoredMember;
+using types::SortedSetReader;
+
+// More draws than this are no longer a short command.
+constexpr uint64_t kShortDraws = 32;
+// A reply with more draws is streamed.
+constexpr uint64_t kHeldDraws = 512;
+// One that cannot be streamed (inside a transaction that writes) holds no more.
+constexpr uint64_t kHeldDrawsMax = 1 << 20;
+// A larger COUNT of ZSCAN is a walk.
+constexpr uint64_t kShortScan = 256;
+
+using Random = std::mt19937_64;
+
+Random& dice() {
+  thread_local Random random{std::random_device{}()};
+  return random;
+}
+
+void write_member(ReplySink& reply, bool with_score, const ScoredMember& member) {
+  if (with_score && reply.version() > 2) reply.array(2);
+  reply.bulk(member.member);
+  if (with_score) reply.real(member.score);
+}
+
+void announce(ReplySink& reply, bool with_scores, uint64_t members) {
+  reply.array(with_scores && reply.version() == 2 ? 2 * members : members);
+}
+
+// `wanted` different members, each set of them with equal chance; fewer only after a failure.
+std::vector<ScoredMember> draw_distinct(SortedSetReader& set, uint64_t wanted) {
+  std::vector<ScoredMember> members;
+  const uint64_t size = set.size();
+  if (!set.is_large() || wanted > size / 3) {
+    uint64_t left = size;
+    set.walk([&](std::string_view member, double score) {
+      // Takes a member with the chance that exactly `wanted` are taken at the end.
+      if (left != 0 && dice()() % left-- < wanted - members.size()) {
+        members.push_back({.score = score, .member = std::string(member)});
+      }
+      return members.size() < wanted;
+    });
+    return members;
+  }
+  std::unordered_set<std::string> drawn;
+  ScoredMember member;
+  while (drawn.size() < wanted && set.random(dice(), &member)) {
+    if (drawn.insert(member.member).second) members.push_back(member);
+  }
+  return members;
+}
+
+types::DrawnSource::Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
+  if (set.is_large()) {
+    const storage::CollectionId id = record.collection()->id;
+    return
+        [id, size = set.size(), scores](storage::Reader& data, uint64_t count, ReplySink& reply) {
+          types::MemberTable table(data, id);
+          ScoredMember member;
+          std::string stored;
+          for (; count > 0 && table.random(dice(), size, &member.member, &stored); --count) {
+            (void)types::decode_score(stored, &member.score);
+            write_member(reply, scores, member);
+          }
+        };
+  }
+  return [members = draw_distinct(set, set.size()), scores](storage::Reader&, uint64_t count,
+                                                            ReplySink& reply) {
+    for (; count > 0 && !members.empty(); --count) {
+      write_member(reply, scores, members[dice()() % members.size()]);
+    }
+  };
+}
+
+void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t count,
+                    bool scores) {
+  if (count > kShortDraws && set.is_large() && !ctx.keys.data().begin_walk()) return;
+  if (count > kHeldDraws && !ctx.view) {
+    if (!ctx.keys.data().begin_walk()) return;
+    if (count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
+  }
+  const auto draw = repeated_draw(set, record, scores);
+  announce(ctx.reply, scores, count);
+  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
+  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
+                                                          ctx.reply.version()));
+}
+
+// Reads count and WITHSCORES; false when an error was answered.
+bool read_request(ReplySink& reply, Args args, int64_t* count, bool* scores) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const auto given = command::parse_integer(args[2]);
+  if (!given) {
+    reply.error(command::error::kNotInteger);
+    return false;
+  }
+  if (*given < -kMax) {
+    reply.error(
+        "ERR value is out of range, value must between -9223372036854775807 and "
+        "9223372036854775807");
+    return false;
+  }
+  *count = *given;
+  if (args.size() == 3) return true;
+  *scores = command::equals_ignore_case(args[3], "withscores");
+  if (args.size() > 4 || !*scores) {
+    reply.error(command::error::kSyntax);
+    return false;
+  }
+  if (*count >= -kMax / 2 && *count <= kMax / 2) return true;
+  reply.error("ERR value is out of range");
+  return false;
+}
+
+void zrandmember(ReadContext& ctx, Args args) {
+  const bool one = args.size() == 2;
+  int64_t count = 1;
+  bool scores = false;
+  if (!one && !read_request(ctx.reply, args, &count, &scores)) return;
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!set) return one ? ctx.reply.null() : ctx.reply.array(0);
+  if (one) {
+    ScoredMember member;
+    if (set->random(dice(), &member)) ctx.reply.bulk(member.member);
+    return;
+  }
+  if (count < 0) return reply_repeated(ctx, *set, record, static_cast<uint64_t>(-count), scores);
+  const uint64_t wanted = std::min(static_cast<uint64_t>(count), set->size());
+  if (wanted > kShortDraws && set->is_large() && !ctx.keys.data().begin_walk()) return;
+  const auto members = draw_distinct(*set, wanted);
+  announce(ctx.reply, scores, members.size());
+  for (const ScoredMember& member : members) write_member(ctx.reply, scores, member);
+}
+
+void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<ScoredMember>& members) {
+  reply.array(2);
+  reply.bulk(std::to_string(cursor));
+  reply.array(2 * members.size());
+  for (const ScoredMember& each : members) {
+    reply.bulk(each.member);
+    reply.bulk(types::score_text(each.score));
+  }
+}
+
+void zscan(ReadContext& ctx, Args args) {
+  auto cursor = parse_cursor(args[2]);
+  if (!cursor) return ctx.reply.error(kInvalidCursor);
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  std::vector<ScoredMember> members;
+  if (!set) return reply_scan(ctx.reply, 0, members);
+  const auto scan = read_element_scan(ctx.reply, args);
+  if (!scan) return;
+  auto take = [&](std::string_view member, double score) {
+    if (scan->matches(member)) members.push_back({.score = score, .member = std::string(member)});
+    return true;
+  };
+  // What is compact in Redis is answered whole.
+  if (!set->is_large() || !record.limit_passed()) {
+    set->walk(take);
+    return reply_scan(ctx.reply, 0, members);
+  }
+  if (scan->count > kShortScan && !ctx.keys.data().begin_walk()) return;
+  types::MemberTable table(ctx.keys.data(), record.collection()->id);
+  cursor = table.scan(*cursor, std::min<uint64_t>(scan->count, 1 << 16),
+                      [&](std::string_view member, std::string_view stored) {
+                        double score = 0;
+                        (void)types::decode_score(stored, &score);
+                        take(member, score);
+                      });
+  reply_scan(ctx.reply, *cursor, members);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "zrandmember",
+     .arity = -2,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "sorted-set",
+     .since = "6.2.0",
+     .complexity = "O(N) with N members asked for",
+     .summary = "Members of a sorted set by chance",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 options:block?(count:integer withscores:pure-token=WITHSCORES?)",
+     .handler = zrandmember},
+    {.name = "zscan",
+     .arity = -3,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "sorted-set",
+     .since = "2.8.0",
+     .complexity = "O(1) for a call, O(N) for all of the set",
+     .summary = "Walk the members of a sorted set",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 cursor:integer pattern:pattern=MATCH? count:integer=COUNT?",
+     .handler = zscan},
+};
+
+}  // namespace
+
+std::span<const CommandRow> zset_walk_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,88 @@
+// The bytes inside a sorted set, for sorted_set.cc and sorted_set_writer.cc. Pure.
+#pragma once
+
+#include <bit>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/types/packed.h"
+#include "src/types/sorted_set.h"
+#include "storage/status.h"
+
+namespace ingot::types {
+
+inline constexpr size_t kScoreBytes = 8;
+inline constexpr size_t kOrderPrefixBytes = sizeof(storage::CollectionId) + 1;
+
+inline storage::Status corrupt_sorted_set() {
+  return {storage::Status::Code::kCorruption, "unreadable record of a sorted set"};
+}
+
+inline uint64_t ordered_bits(double score) {
+  const uint64_t bits = std::bit_cast<uint64_t>(score == 0 ? 0.0 : score);
+  return (bits >> 63) != 0 ? ~bits : bits | 1ull << 63;
+}
+
+inline std::string bits_item(uint64_t ordered) {
+  std::string item;
+  storage::append_be64(&item, ordered);
+  return item;
+}
+
+inline std::string item_of(double score, std::string_view member) {
+  std::string item = bits_item(ordered_bits(score));
+  item.append(member);
+  return item;
+}
+
+inline std::string order_prefix(storage::CollectionId id) {
+  return storage::collection_begin(id) + '\0';
+}
+inline std::string order_end(storage::CollectionId id) {
+  return storage::collection_begin(id) + '\1';
+}
+
+inline ElementRange ordered_elements(storage::CollectionId id, std::string_view low) {
+  return {storage::Space::kOrder, order_prefix(id), std::string(low)};
+}
+
+inline std::string score_record(double score) {
+  std::string record(1, storage::kPlainElement);
+  storage::append_le64(&record, std::bit_cast<uint64_t>(score));
+  return record;
+}
+
+inline bool before(const ScoredMember& a, double score, std::string_view member) {
+  return a.score != score ? a.score < score : a.member < member;
+}
+
+inline size_t packed_member_bytes(std::string_view member) {
+  return packed_bytes(member) + kScoreBytes;  // about: the length may need a byte more
+}
+
+inline std::string pack_members(const std::vector<ScoredMember>& members) {
+  std::string packed;
+  std::string item;
+  for (const ScoredMember& each : members) {
+    item.clear();
+    storage::append_le64(&item, std::bit_cast<uint64_t>(each.score));
+    item.append(each.member);
+    append_packed(&packed, item);
+  }
+  return packed;
+}
+
+[[nodiscard]] inline bool unpack_members(std::string_view packed,
+                                         std::vector<ScoredMember>* members) {
+  PackedReader reader(packed);
+  std::string_view item;
+  while (reader.next(&item)) {
+    if (item.size() < kScoreBytes) return false;
+    members->push_back({.score = std::bit_cast<double>(storage::read_le64(item)),
+                        .member = std::string(item.substr(kScoreBytes))});
+  }
+  return !reader.broken();
+}
+
+}  // namespace ingot::types

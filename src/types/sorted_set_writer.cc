@@ -1,0 +1,151 @@
+// Changing sorted sets; see sorted_set.h.
+#include <algorithm>
+
+#include "src/types/collection.h"
+#include "src/types/member_table.h"
+#include "src/types/sorted_set.h"
+#include "src/types/sorted_set_bytes.h"
+
+namespace ingot::types {
+
+using storage::Metadata;
+using storage::Space;
+
+SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
+                                 const Record* before, const SortedSetLimits& limits, bool fresh)
+    : keys_(keys),
+      db_(db),
+      key_(key),
+      before_(before),
+      limits_(limits),
+      fresh_(before != nullptr && fresh) {
+  after_.type = storage::ValueType::kSortedSet;
+  if (before == nullptr || fresh_) return;
+  after_ = before->metadata();
+  collection_ = after_.collection;
+  bool readable = true;
+  if (collection_) {
+    PackedReader reader(before->payload());
+    std::string_view low;
+    readable = reader.next(&low);
+    low_ = low;
+  } else {
+    readable = unpack_members(before->payload(), &small_);
+    small_bytes_ = before->payload().size();
+  }
+  if (!readable) keys.data().latch_error(corrupt_sorted_set());
+}
+
+CountedOrderWriter SortedSetWriter::order() {
+  return {keys_.overlay(), id(), ordered_elements(id(), low_)};
+}
+
+std::optional<double> SortedSetWriter::score_of_large(std::string_view member) {
+  std::string stored;
+  double score = 0;
+  if (!MemberTable(keys_.data(), id()).get(member, &stored)) return std::nullopt;
+  if (decode_score(stored, &score)) return score;
+  keys_.data().latch_error(corrupt_sorted_set());
+  return std::nullopt;
+}
+
+std::optional<double> SortedSetWriter::score(std::string_view member) {
+  if (collection_) return score_of_large(member);
+  const auto found = std::ranges::find(small_, member, &ScoredMember::member);
+  return found == small_.end() ? std::nullopt : std::optional(found->score);
+}
+
+void SortedSetWriter::put(std::string_view member, double score) {
+  changed_ = true;
+  if (collection_) {
+    if (const auto old = score_of_large(member)) erase_large(member, *old);
+    put_large(member, score);
+  } else {
+    const auto found = std::ranges::find(small_, member, &ScoredMember::member);
+    if (found != small_.end()) {
+      small_.erase(found);
+    } else {
+      small_bytes_ += packed_member_bytes(member);
+    }
+    const auto at = std::ranges::partition_point(
+        small_, [&](const ScoredMember& each) { return before(each, score, member); });
+    small_.insert(at, {.score = score, .member = std::string(member)});
+  }
+  if (size() > limits_.listpack_entries_max || member.size() > limits_.listpack_value_max) {
+    after_.limit_passed = true;
+  }
+  if (!collection_ && small_bytes_ > limits_.inline_max_bytes) make_large();
+}
+
+void SortedSetWriter::put_large(std::string_view member, double score) {
+  const std::string item = item_of(score, member);
+  const std::string record = score_record(score);
+  put_member(keys_.overlay(), id(), member, record);
+  keys_.overlay().put(Space::kOrder, order_prefix(id()) + item, record);
+  if (item < low_) low_ = item;
+  order().added(item);
+  ++collection_->count;
+}
+
+void SortedSetWriter::erase_large(std::string_view member, double score) {
+  const std::string item = item_of(score, member);
+  remove_member(keys_.overlay(), id(), member);
+  keys_.overlay().remove(Space::kOrder, order_prefix(id()) + item);
+  order().removed(item);
+  --collection_->count;
+  lowest_removed_ = lowest_removed_ || item == low_;
+}
+
+void SortedSetWriter::make_large() {
+  collection_ = Metadata::Collection{.id = keys_.new_collection()};
+  low_ = item_of(small_.front().score, small_.front().member);
+  for (const ScoredMember& each : small_) put_large(each.member, each.score);
+  small_.clear();
+}
+
+bool SortedSetWriter::remove(std::string_view member) {
+  if (collection_) {
+    const auto old = score_of_large(member);
+    if (!old) return false;
+    erase_large(member, *old);
+  } else {
+    const auto found = std::ranges::find(small_, member, &ScoredMember::member);
+    if (found == small_.end()) return false;
+    small_bytes_ -= std::min(small_bytes_, packed_member_bytes(member));
+    small_.erase(found);
+  }
+  changed_ = true;
+  return true;
+}
+
+// The first member went: the next one is the first from now on.
+void SortedSetWriter::raise_low() {
+  const std::string prefix = order_prefix(id());
+  const auto at = keys_.data().cursor(Space::kOrder, prefix + low_, order_end(id()));
+  at->seek(prefix + low_);
+  if (at->valid()) low_ = at->key().substr(prefix.size());
+  keys_.data().check(*at);
+}
+
+bool SortedSetWriter::finish() {
+  if (!changed_ && !fresh_) return size() != 0;
+  if (size() == 0) {
+    if (before_ != nullptr) keys_.remove(db_, key_, *before_);
+    return false;
+  }
+  std::string payload;
+  if (collection_) {
+    if (lowest_removed_) raise_low();
+    append_packed(&payload, low_);
+  } else {
+    payload = pack_members(small_);
+  }
+  after_.collection = collection_;
+  after_.payload = payload;
+  revise(&after_);
+  keys_.store(db_, key_, before_, after_);
+  changed_ = lowest_removed_ = false;
+  return true;
+}
+
+}  // namespace ingot::types
