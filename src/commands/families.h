@@ -15,6 +15,7 @@ std::span<const command::CommandRow> command_rows();
 std::span<const command::CommandRow> config_rows();
 std::span<const command::CommandRow> connection_rows();
 std::span<const command::CommandRow> debug_rows();
+std::span<const command::CommandRow> dump_rows();
 std::span<const command::CommandRow> expire_rows();
 std::span<const command::CommandRow> generic_rows();
 std::span<const command::CommandRow> hash_all_rows();
