@@ -34,6 +34,7 @@ std::span<const command::CommandRow> server_rows();
 std::span<const command::CommandRow> set_algebra_rows();
 std::span<const command::CommandRow> set_random_rows();
 std::span<const command::CommandRow> set_rows();
+std::span<const command::CommandRow> sort_rows();
 std::span<const command::CommandRow> string_numeric_rows();
 std::span<const command::CommandRow> string_range_rows();
 std::span<const command::CommandRow> string_rows();
