@@ -102,8 +102,9 @@ struct KeySpec {
   std::string_view keyword;  // empty: at `begin`
   int begin = 0;
   // Which they are: a range up to `last` (relative to the first; -1: the last argument, -2 the one
-  // before), or counted by an argument.
-  enum class Find : uint8_t { kRange, kKeyCount } find = Find::kRange;
+  // before), or counted by an argument. kUnknown: COMMAND tells nobody; the one key behind the last
+  // `keyword`, or keys that the arguments do not tell.
+  enum class Find : uint8_t { kRange, kKeyCount, kUnknown } find = Find::kRange;
   int last = 0;       // range; for kKeyCount: index of the count, relative to the beginning
   int first_key = 0;  // kKeyCount: index of the first key, relative to the beginning
   int step = 1;
@@ -131,6 +132,15 @@ constexpr KeySpec key_at(int index, uint32_t flags) { return {.flags = flags, .b
 // From argument `first` to `last` (negative: from the end), every `step`th.
 constexpr KeySpec keys_between(int first, int last, int step, uint32_t flags) {
   return {.flags = flags, .begin = first, .last = last, .step = step};
+}
+
+constexpr KeySpec keys_unknown(uint32_t flags, std::string_view notes,
+                               std::string_view keyword = {}) {
+  return {.flags = flags,
+          .keyword = keyword,
+          .begin = -2,
+          .find = KeySpec::Find::kUnknown,
+          .notes = notes};
 }
 
 struct CommandRow {

@@ -171,9 +171,10 @@ Resolved Table::resolve(Args args, std::string* error) const {
 std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
   std::vector<KeyAt> keys;
   for (const KeySpec& spec : row.keys) {
+    if (spec.find == KeySpec::Find::kUnknown && spec.keyword.empty()) continue;
     size_t first = first_index(spec, args);
     if (first >= args.size()) continue;
-    if (spec.find == KeySpec::Find::kRange) {
+    if (spec.find != KeySpec::Find::kKeyCount) {
       add_range(spec, first, args, &keys);
     } else {
       add_counted(spec, first, args, &keys);

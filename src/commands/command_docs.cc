@@ -81,9 +81,16 @@ void reply_text(ReplySink& reply, std::string_view name, std::string_view value)
   reply.bulk(value);
 }
 
+void reply_unknown(ReplySink& reply) {
+  reply_text(reply, "type", "unknown");
+  reply.bulk("spec");
+  reply.map(0);
+}
+
 void reply_begin_search(ReplySink& reply, const KeySpec& spec) {
   reply.bulk("begin_search");
   reply.map(2);
+  if (spec.find == KeySpec::Find::kUnknown) return reply_unknown(reply);
   bool keyword = !spec.keyword.empty();
   reply_text(reply, "type", keyword ? "keyword" : "index");
   reply.bulk("spec");
@@ -99,6 +106,7 @@ void reply_begin_search(ReplySink& reply, const KeySpec& spec) {
 void reply_find_keys(ReplySink& reply, const KeySpec& spec) {
   reply.bulk("find_keys");
   reply.map(2);
+  if (spec.find == KeySpec::Find::kUnknown) return reply_unknown(reply);
   bool range = spec.find == KeySpec::Find::kRange;
   reply_text(reply, "type", range ? "range" : "keynum");
   reply.bulk("spec");

@@ -1,0 +1,148 @@
+// Values as bytes that another server takes, and back: DUMP, RESTORE.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/hash_key.h"
+#include "src/commands/set_key.h"
+#include "src/commands/zset_key.h"
+#include "src/types/rdb_store.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::WriteContext;
+using types::Record;
+
+void dump(ReadContext& ctx, Args args) {
+  Record record;
+  if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
+  if (record.collection() && !ctx.keys.data().begin_walk()) return;
+  const auto object = types::rdb::read_object(ctx.keys.data(), record, ctx.now_ms());
+  if (!object) return ctx.reply.error("ERR this type of value cannot be dumped");
+  const auto settings = ctx.services.config.settings();
+  ctx.reply.bulk(types::rdb::encode_payload(
+      *object,
+      {.list_max_listpack_size = settings->list_max_listpack_size,
+       .stream_node_max_bytes = settings->stream_node_max_bytes,
+       .stream_node_max_entries = static_cast<uint64_t>(settings->stream_node_max_entries)}));
+}
+
+struct RestoreOptions {
+  bool replace = false;
+  bool absolute = false;
+};
+
+// Nothing when an error was answered. How idle or frequently used the key is said to be is checked
+// and not kept.
+std::optional<RestoreOptions> parse_options(ArgReader& reader, command::ReplySink& reply) {
+  RestoreOptions options;
+  bool idle = false, frequency = false;
+  while (reader.more()) {
+    if (reader.word("replace")) {
+      options.replace = true;
+    } else if (reader.word("absttl")) {
+      options.absolute = true;
+    } else if (reader.left() >= 2 && !frequency && reader.word("idletime")) {
+      idle = true;
+      if (reader.integer() < 0) reader.fail("ERR Invalid IDLETIME value, must be >= 0");
+    } else if (reader.left() >= 2 && !idle && reader.word("freq")) {
+      frequency = true;
+      const int64_t value = reader.integer();
+      if (value < 0 || value > 255) {
+        reader.fail("ERR Invalid FREQ value, must be >= 0 and <= 255");
+      }
+    } else {
+      reader.fail(command::error::kSyntax);
+    }
+  }
+  if (!reader.failed()) return options;
+  reply.error(reader.error());
+  return std::nullopt;
+}
+
+void restore(WriteContext& ctx, Args args) {
+  ArgReader reader(args, 4);
+  const auto options = parse_options(reader, ctx.reply);
+  if (!options) return;
+  Record old;
+  const bool exists = ctx.keys.find(ctx.db, args[1], &old);
+  if (exists && !options->replace) {
+    return ctx.reply.error("BUSYKEY Target key name already exists.");
+  }
+  const std::optional<int64_t> ttl = command::parse_integer(args[2]);
+  if (!ttl) return ctx.reply.error(command::error::kNotInteger);
+  if (*ttl < 0) return ctx.reply.error("ERR Invalid TTL value, must be >= 0");
+  if (!types::rdb::payload_intact(args[3])) {
+    return ctx.reply.error("ERR DUMP payload version or checksum are wrong");
+  }
+  const std::optional<types::rdb::Object> object = types::rdb::decode_payload(args[3]);
+  if (!object) return ctx.reply.error("ERR Bad data format");
+  if (exists) ctx.keys.remove(ctx.db, args[1], old);
+  int64_t expire_ms = *ttl;
+  if (expire_ms != 0 && !options->absolute &&
+      __builtin_add_overflow(expire_ms, ctx.now_ms(), &expire_ms)) {
+    expire_ms = INT64_MIN;  // in Redis, too, a sum that wraps around lies in the past
+  }
+  if (expire_ms != 0 && expire_ms <= ctx.now_ms()) {
+    if (exists) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, args[1]);
+    return ctx.reply.ok();
+  }
+  if (!types::rdb::store_object(ctx.keys, ctx.db, args[1], *object, expire_ms,
+                                {.hash = hash_limits(ctx),
+                                 .set = set_limits(ctx),
+                                 .sorted_set = zset_limits(ctx)})) {
+    return ctx.reply.error("ERR Bad data format");
+  }
+  ctx.keys.notify(types::notify::kGeneric, "restore", ctx.db, args[1]);
+  ctx.reply.ok();
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "dump",
+     .arity = 2,
+     .flags = flag::kReadonly,
+     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "generic",
+     .since = "2.6.0",
+     .complexity = "O(N) in the bytes of the value",
+     .summary = "Answer the value in the form that RESTORE takes",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0",
+     .handler = dump},
+    {.name = "restore",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
+     .keys = {key_at(1, key::kOw | key::kUpdate)},
+     .group = "generic",
+     .since = "2.6.0",
+     .complexity = "O(N) in the bytes of the value",
+     .summary = "Make a key with the value that DUMP answered",
+     .history = "3.0.0: `REPLACE` is taken.; 5.0.0: `ABSTTL` is taken.; 5.0.0: "
+                "`IDLETIME` and `FREQ` are taken.",
+     .arguments = "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE@3.0.0? "
+                  "absttl:pure-token=ABSTTL@5.0.0? seconds:integer=IDLETIME@5.0.0? "
+                  "frequency:integer=FREQ@5.0.0?",
+     .handler = restore},
+};
+
+}  // namespace
+
+std::span<const CommandRow> dump_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

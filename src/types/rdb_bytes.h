@@ -1,0 +1,61 @@
+// The pieces that Redis' dumps are made of: lengths, strings, fixed-width numbers.
+//
+//   length  00llllll | 01llllll llllllll | 80 u32be | 81 u64be
+//   string  length, bytes | C0 i8 | C1 i16le | C2 i32le | C3 length compressed, length, LZF bytes
+//
+// Pure. Nothing of what is read is trusted: a read past the end or an impossible piece fails.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ingot::types::rdb {
+
+// The number that a string spells exactly as it would be printed.
+std::optional<int64_t> as_integer(std::string_view text);
+
+// --- reading
+
+class Input {
+ public:
+  explicit Input(std::string_view bytes) : rest_(bytes) {}
+
+  [[nodiscard]] bool take(size_t bytes, std::string_view* out);
+  [[nodiscard]] bool byte(uint8_t* value);
+  [[nodiscard]] bool le16(uint16_t* value) { return number(value); }
+  [[nodiscard]] bool le32(uint32_t* value) { return number(value); }
+  [[nodiscard]] bool le64(uint64_t* value) { return number(value); }
+  [[nodiscard]] bool length(uint64_t* value);
+  [[nodiscard]] bool string(std::string* out);
+  // A number of elements that take at least `bytes_each` of what is left.
+  [[nodiscard]] bool count(uint64_t* value, size_t bytes_each = 1);
+
+  size_t left() const { return rest_.size(); }
+
+ private:
+  template <typename Number>
+  bool number(Number* value) {
+    std::string_view bytes;
+    if (!take(sizeof(Number), &bytes)) return false;
+    *value = 0;
+    for (size_t i = sizeof(Number); i-- > 0;) {
+      *value = static_cast<Number>(*value << 8 | static_cast<uint8_t>(bytes[i]));
+    }
+    return true;
+  }
+  bool length_or_encoding(uint64_t* value, bool* encoded);
+  bool encoded_string(uint64_t encoding, std::string* out);
+
+  std::string_view rest_;
+};
+
+// --- writing
+
+void append_length(std::string* out, uint64_t length);
+// As Redis writes strings: short integers as such, longer ones compressed where that helps.
+void append_string(std::string* out, std::string_view bytes, bool compress);
+void append_le(std::string* out, uint64_t value, size_t bytes);
+
+}  // namespace ingot::types::rdb

@@ -1,0 +1,103 @@
+// Values as Redis' DUMP and RESTORE carry them: RDB's form of one object (version 10, that of Redis
+// 7.0), with the version and a checksum behind it.
+//
+//   u8 type | the object | u16le version | u64le CRC-64 of all before it
+//
+// In memory an object is a plain model, which knows nothing of how we keep it. Pure.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace ingot::types::rdb {
+
+inline constexpr uint16_t kVersion = 10;
+
+using String = std::string;
+using List = std::vector<std::string>;
+
+// `compact`: Redis' packed form (intset, listpack). For encoding: write it so, in this order. Of
+// what was decoded: it was written so.
+struct Set {
+  std::vector<std::string> members;
+  bool compact = false;
+  bool operator==(const Set&) const = default;
+};
+struct SortedSet {
+  std::vector<std::pair<std::string, double>> members;  // by score and member
+  bool compact = false;
+  bool operator==(const SortedSet&) const = default;
+};
+struct Hash {
+  std::vector<std::pair<std::string, std::string>> fields;
+  bool compact = false;
+  bool operator==(const Hash&) const = default;
+};
+
+struct StreamId {
+  uint64_t ms = 0;
+  uint64_t seq = 0;
+  auto operator<=>(const StreamId&) const = default;
+};
+struct Stream {
+  struct Entry {
+    StreamId id;
+    std::vector<std::pair<std::string, std::string>> fields;
+    bool operator==(const Entry&) const = default;
+  };
+  struct Consumer {
+    std::string name;
+    int64_t seen_ms = 0;
+    bool operator==(const Consumer&) const = default;
+  };
+  struct Pending {
+    StreamId id;
+    int64_t delivered_ms = 0;
+    uint64_t deliveries = 0;
+    size_t consumer = 0;  // index into the group's
+    bool operator==(const Pending&) const = default;
+  };
+  struct Group {
+    std::string name;
+    StreamId last_id;
+    int64_t entries_read = -1;        // -1: not known
+    std::vector<Consumer> consumers;  // by name
+    std::vector<Pending> pending;     // by ID
+    bool operator==(const Group&) const = default;
+  };
+  std::vector<Entry> entries;  // by ID
+  StreamId last_id;
+  StreamId max_deleted_id;
+  uint64_t entries_added = 0;
+  std::vector<Group> groups;  // by name
+  bool operator==(const Stream&) const = default;
+};
+
+using Object = std::variant<String, List, Set, SortedSet, Hash, Stream>;
+
+// Settings of Redis that decide about the bytes.
+struct EncodeOptions {
+  bool compress = true;  // rdbcompression
+  int list_max_listpack_size = -2;
+  uint64_t stream_node_max_bytes = 4096;
+  uint64_t stream_node_max_entries = 100;
+};
+
+// What DUMP answers. Elements of forms that are not packed have no order in Redis; ours is kept.
+std::string encode_payload(const Object& object, const EncodeOptions& options = {});
+
+// Puts version and checksum behind a type and its object.
+void seal_payload(std::string* body);
+// Whether the version is one that we read and the checksum is right.
+[[nodiscard]] bool payload_intact(std::string_view payload);
+// The object of an intact payload; nothing when its bytes make no sense. An empty collection makes
+// none either; an empty stream does.
+std::optional<Object> decode_payload(std::string_view payload);
+
+}  // namespace ingot::types::rdb

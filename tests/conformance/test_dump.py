@@ -1,0 +1,165 @@
+"""DUMP and RESTORE, both ways between Ingot and a real redis-server.
+
+Of every value the dump of each server is restored on the other; type, encoding and digest must then
+be the same. Where Redis' bytes follow from the contents alone, Ingot's must be the very same. Dumps
+in the forms of earlier versions are made here and given to both.
+"""
+
+import random
+import struct
+
+import pytest
+
+POLYNOMIAL = 0x95AC9329AC4BC9B5  # of CRC-64 Jones, its bits reversed
+
+
+def crc64(data):
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+    return crc
+
+
+def sealed(body, version=10):
+    body = body + struct.pack("<H", version)
+    return body + struct.pack("<Q", crc64(body))
+
+
+def raw(text):
+    assert len(text) < 1 << 14
+    return (bytes([len(text)]) if len(text) < 64 else struct.pack(">H", 0x4000 | len(text))) + text
+
+
+def ziplist(*items):
+    entries, before, tail = b"", 0, 10
+    for item in items:
+        tail = 10 + len(entries)
+        entry = bytes([before, len(item)]) + item
+        before = len(entry)
+        entries += entry
+    return struct.pack("<IIH", 11 + len(entries), tail, len(items)) + entries + b"\xff"
+
+
+# --- values: name -> (commands on the key "k", whether the bytes must be equal)
+
+MIXED = [b"", b"a", b"0", b"-1", b"127", b"128", b"4095", b"-4097", b"32768", b"8388608", b"2147483648",
+         b"-9223372036854775808", b"9223372036854775807", b"9223372036854775808", b"007", b"-0", b"+1",
+         b"x" * 20, b"x" * 21, b"x" * 63, b"x" * 64, b"y" * 4095, b"z" * 4096, bytes(range(256)),
+         b"the quick brown fox " * 20]  # fmt: skip
+SHORT = [item for item in MIXED if len(item) <= 64]
+
+
+def noise(seed, size, letters):
+    chance = random.Random(seed)
+    return bytes(chance.randrange(letters) for _ in range(size))
+
+
+VALUES = {f"string {i}": ([("SET", "k", value)], True) for i, value in enumerate(MIXED)}
+for size in (40, 1000, 20000, 300000):
+    for letters in (2, 30, 256):
+        VALUES[f"string of {size} bytes, {letters} letters"] = ([("SET", "k", noise(size, size, letters))], True)
+VALUES |= {
+    "list": ([("RPUSH", "k", *MIXED)], True),
+    "list: one": ([("RPUSH", "k", "a")], True),
+    "list: large": ([("RPUSH", "k", *[b"element %d" % i for i in range(3000)])], True),
+    "list: large elements": ([("RPUSH", "k", *[noise(i, 3000 + 997 * i, 40) for i in range(12)])], True),
+    "sorted set": ([("ZADD", "k", 1, "a", 2.5, "b", "-inf", "c", 1e17, "d", 3, "12")], True),
+    "sorted set: long members": ([("ZADD", "k", 1, "m" * 65, 2, "b" * 600)], True),
+    "sorted set: large": ([("ZADD", "k", *[w for i in range(600) for w in (i / 7, f"member {i}")])], True),
+    "intset: 16 bits": ([("SADD", "k", 3, -1, 2)], True),
+    "intset: 32 bits": ([("SADD", "k", 3, -70000, 2)], True),
+    "intset: 64 bits": ([("SADD", "k", 3, 1 << 40, 2)], True),
+    "intset: 512": ([("SADD", "k", *range(512))], True),
+    "set of integers": ([("SADD", "k", *range(513))], False),
+    "set": ([("SADD", "k", *MIXED)], False),
+    "set: large": ([("SADD", "k", *[b"member %d" % i for i in range(3000)])], False),
+    "hash": ([("HSET", "k", *[w for f in SHORT for w in (f, f + b"v"[: 64 - len(f)])])], True),
+    "hash: long value": ([("HSET", "k", *[w for f in MIXED for w in (f, b"v")])], False),
+    "hash: 513 fields": ([("HSET", "k", *[w for f in range(513) for w in (f, f)])], False),
+}  # fmt: skip
+
+# --- dumps by hand: name -> body
+
+BODIES = {
+    "list, one by one": b"\x01\x03" + raw(b"a") + raw(b"12") + b"\xc0\x05",
+    "list, one ziplist": b"\x0a" + raw(ziplist(b"a", b"bc", b"12")),
+    "list of ziplists": b"\x0e\x02" + raw(ziplist(b"a")) + raw(ziplist(b"b", b"c")),
+    "list, a plain node": b"\x12\x01\x01" + raw(b"plain"),
+    "set": b"\x02\x02" + raw(b"a") + raw(b"b"),
+    "set of integers": b"\x02\x02\xc0\x07" + raw(b"1"),
+    "hash": b"\x04\x01" + raw(b"f") + raw(b"v"),
+    "hash, zipmap": b"\x09" + raw(b"\x02\x01f\x02\x03vw---\x01g\x01\x00x\xff"),
+    "hash, zipmap with a long value": b"\x09" + raw(b"\x01\x01f\x46\x00" + b"v" * 70 + b"\xff"),
+    "hash, ziplist": b"\x0d" + raw(ziplist(b"f", b"v", b"g", b"12")),
+    "hash, ziplist with a long value": b"\x0d" + raw(ziplist(b"f", b"v" * 62)),
+    "sorted set, scores as text": b"\x03\x02" + raw(b"a") + b"\x011" + raw(b"b") + b"\xfe",
+    "sorted set": b"\x05\x01" + raw(b"a") + b"\0\0\0\0\0\0\xf0\x3f",
+    "sorted set, ziplist": b"\x0c" + raw(ziplist(b"a", b"1", b"b", b"2.5")),
+    "empty list": b"\x01\x00",
+    "empty set": b"\x02\x00",
+    "empty hash": b"\x04\x00",
+    "empty quicklist": b"\x12\x00",
+    "a member twice": b"\x02\x02" + raw(b"a") + raw(b"a"),
+    "a module's": b"\x07\x01",
+    "unknown type": b"\x63",
+    "intset: unknown width": b"\x0b" + raw(b"\x03\x00\x00\x00\x01\x00\x00\x00abc"),
+    "ziplist: wrong length": b"\x0a" + raw(b"\x20" + ziplist(b"a")[1:]),
+    "listpack: wrong length": b"\x10" + raw(b"\x09\x00\x00\x00\x00\x00\xff"),
+    "LZF: broken": b"\x00\xc3\x03\x0a\xff\xff\xff",
+}  # fmt: skip
+
+HELLO = bytes.fromhex("000568656c6c6f0a006372df766534200a")
+ERRORS = [
+    ("DUMP",), ("DUMP", "a", "b"), ("DUMP", "missing"), ("RESTORE", "k", 0), ("SET", "there", "v"),
+    ("RESTORE", "there", 0, HELLO), ("RESTORE", "there", "x", "bad"), ("RESTORE", "there", -1, "bad", "REPLACE"),
+    ("RESTORE", "there", "x", "bad", "REPLACE"), ("RESTORE", "there", 0, "bad", "REPLACE"),
+    ("RESTORE", "k", 0, HELLO[:-1] + b"x"), ("RESTORE", "k", 0, sealed(HELLO[:-10], 11)),
+    ("RESTORE", "k", 0, sealed(HELLO[:-10], 7)), ("GET", "k"), ("RESTORE", "k", 0, HELLO, "FOO"),
+    ("RESTORE", "there", 0, HELLO, "IDLETIME"), ("RESTORE", "there", 0, HELLO, "IDLETIME", "x"),
+    ("RESTORE", "there", 0, HELLO, "IDLETIME", -1), ("RESTORE", "there", 0, HELLO, "FREQ", 256),
+    ("RESTORE", "there", 0, HELLO, "FREQ", -1), ("RESTORE", "there", 0, HELLO, "FREQ", 1, "IDLETIME", 1),
+    ("RESTORE", "there", 0, HELLO, "IDLETIME", 1, "FREQ", 1), ("RESTORE", "i", 0, HELLO, "IDLETIME", 1),
+    ("RESTORE", "there", 0, HELLO, "replace"), ("GET", "there"), ("TTL", "there"),
+    ("RESTORE", "there", 1000000, HELLO, "REPLACE", "REPLACE"), ("TTL", "there"),
+    ("RESTORE", "there", 32503680000000, HELLO, "REPLACE", "ABSTTL"), ("PEXPIRETIME", "there"),
+    ("RESTORE", "there", 1, HELLO, "REPLACE", "ABSTTL"), ("EXISTS", "there"),
+    ("RESTORE", "new", 1, HELLO, "ABSTTL"), ("EXISTS", "new"),
+]  # fmt: skip
+
+
+def same(pair, *command):
+    expected, actual = pair.both(*command)
+    assert expected == actual, f"{command!r:.200}: {expected} and {actual}"
+    return expected
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(empty_pair, name):
+    commands, equal = VALUES[name]
+    for command in commands:
+        same(empty_pair, *command)
+    dumps = [reply.value for reply in empty_pair.both("DUMP", "k")]
+    if equal:
+        assert dumps[0] == dumps[1]
+    for dump in dumps:
+        same(empty_pair, "RESTORE", "copy", "0", dump, "REPLACE")
+        for question in (("TYPE", "copy"), ("OBJECT", "ENCODING", "copy"), ("DEBUG", "DIGEST-VALUE", "k", "copy")):
+            same(empty_pair, *question)
+        digests = empty_pair.both("DEBUG", "DIGEST-VALUE", "k", "copy")[1].value
+        assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies(empty_pair, name):
+    reply = same(empty_pair, "RESTORE", "k", "0", sealed(BODIES[name]))
+    if reply.kind != "error":
+        same(empty_pair, "OBJECT", "ENCODING", "k")
+        same(empty_pair, "DEBUG", "DIGEST-VALUE", "k")
+    same(empty_pair, "DBSIZE")
+
+
+def test_errors(empty_pair):
+    for command in ERRORS:
+        same(empty_pair, *command)
