@@ -9,6 +9,8 @@
 
 namespace ingot::commands {
 
+std::span<const command::CommandRow> bitfield_rows();
+std::span<const command::CommandRow> bitmap_rows();
 std::span<const command::CommandRow> client_rows();
 std::span<const command::CommandRow> cluster_rows();
 std::span<const command::CommandRow> command_rows();
