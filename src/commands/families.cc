@@ -4,11 +4,13 @@
 namespace ingot::commands {
 
 std::vector<std::span<const command::CommandRow>> all_families() {
-  return {bitfield_rows(),     bitmap_rows(),  client_rows(),         cluster_rows(),
-          command_rows(),      config_rows(),  connection_rows(),     debug_rows(),
-          expire_rows(),       generic_rows(), keyspace_admin_rows(), lcs_rows(),
-          object_rows(),       scan_rows(),    server_rows(),         string_numeric_rows(),
-          string_range_rows(), string_rows(),  transaction_rows()};
+  return {bitfield_rows(),   bitmap_rows(),         client_rows(),
+          cluster_rows(),    command_rows(),        config_rows(),
+          connection_rows(), debug_rows(),          expire_rows(),
+          generic_rows(),    hyperloglog_rows(),    keyspace_admin_rows(),
+          lcs_rows(),        object_rows(),         scan_rows(),
+          server_rows(),     string_numeric_rows(), string_range_rows(),
+          string_rows(),     transaction_rows()};
 }
 
 }  // namespace ingot::commands

@@ -19,6 +19,7 @@ std::span<const command::CommandRow> connection_rows();
 std::span<const command::CommandRow> debug_rows();
 std::span<const command::CommandRow> expire_rows();
 std::span<const command::CommandRow> generic_rows();
+std::span<const command::CommandRow> hyperloglog_rows();
 std::span<const command::CommandRow> keyspace_admin_rows();
 std::span<const command::CommandRow> lcs_rows();
 std::span<const command::CommandRow> object_rows();
