@@ -15,10 +15,12 @@ namespace {
 constexpr uint8_t kHasExpiry = 0x10;
 constexpr uint8_t kHasCollection = 0x20;
 constexpr uint8_t kLimitPassed = 0x40;
-constexpr uint8_t kText = 0x80;
+constexpr uint8_t kText = 0x80;            // of a string
+constexpr uint8_t kElementsExpire = 0x80;  // of a hash
 constexpr uint8_t kTypeMask = 0x0f;
 
 constexpr size_t kExpiryBytes = 16;
+constexpr size_t kElementExpiryBytes = 8;
 constexpr size_t kCollectionBytes = 20;
 
 template <typename T>
@@ -65,13 +67,16 @@ void encode_metadata(const Metadata& metadata, std::string* out) {
   if (has_expiry) header |= kHasExpiry;
   if (metadata.collection) header |= kHasCollection;
   if (metadata.limit_passed) header |= kLimitPassed;
-  if (metadata.text) header |= kText;
+  if (metadata.text && metadata.type != ValueType::kHash) header |= kText;
+  const bool elements_expire = metadata.type == ValueType::kHash && metadata.element_expire_ms != 0;
+  if (elements_expire) header |= kElementsExpire;
   out->clear();
   out->push_back(static_cast<char>(header));
   if (has_expiry) {
     append_le64(out, static_cast<uint64_t>(metadata.expire_ms));
     append_le64(out, static_cast<uint64_t>(metadata.indexed_ms));
   }
+  if (elements_expire) append_le64(out, static_cast<uint64_t>(metadata.element_expire_ms));
   if (metadata.collection) {
     append_le64(out, metadata.collection->id);
     append_le64(out, metadata.collection->count);
@@ -91,11 +96,18 @@ bool decode_metadata(std::string_view record, Metadata* out) {
   record.remove_prefix(1);
   *out = Metadata{.type = static_cast<ValueType>(type), .limit_passed = (header & kLimitPassed) != 0,
                   .text = (header & kText) != 0};
+  const bool elements_expire = out->type == ValueType::kHash && (header & kElementsExpire) != 0;
+  if (out->type == ValueType::kHash) out->text = false;
   if ((header & kHasExpiry) != 0) {
     if (record.size() < kExpiryBytes) return false;
     out->expire_ms = static_cast<int64_t>(read_le64(record));
     out->indexed_ms = static_cast<int64_t>(read_le64(record.substr(8)));
     record.remove_prefix(kExpiryBytes);
+  }
+  if (elements_expire) {
+    if (record.size() < kElementExpiryBytes) return false;
+    out->element_expire_ms = static_cast<int64_t>(read_le64(record));
+    record.remove_prefix(kElementExpiryBytes);
   }
   if ((header & kHasCollection) != 0) {
     if (record.size() < kCollectionBytes) return false;

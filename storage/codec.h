@@ -60,8 +60,10 @@ struct Metadata {
   bool text = false;
   // Unix milliseconds; 0: never expires.
   int64_t expire_ms = 0;
-  // The time under which the expiry index holds this key; 0: not in the index. Never after
-  // expire_ms when that is set.
+  // When the first element of it expires, or earlier; 0: none does. Only of a hash.
+  int64_t element_expire_ms = 0;
+  // The time under which the expiry index holds this key; 0: not in the index. Never after the two
+  // times above, where they are set, unless they have passed.
   int64_t indexed_ms = 0;
 
   // Set when the value is stored under a collection id.

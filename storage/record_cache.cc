@@ -50,6 +50,7 @@ void RecordCache::end_change(std::string_view key, std::string_view value) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   --shard.changing;
+  ++shard.changes;  // what was read in between may be the old record
   if (!value.empty()) insert(shard, key, value);
 }
 

@@ -72,7 +72,7 @@ class RecordCache {
     boost::unordered_flat_map<std::string_view, Entry*, Hash, std::equal_to<>> entries;
     boost::intrusive::list<Entry> queue;  // the next to be considered for eviction first
     uint64_t bytes = 0;
-    Ticket changes = 0;     // begun so far
+    Ticket changes = 0;     // begun and ended so far
     uint32_t changing = 0;  // begun and not ended
   };
 

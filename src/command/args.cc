@@ -95,4 +95,8 @@ bool ArgReader::done() {
   return error_.empty();
 }
 
+std::string wrong_arity_error(std::string_view full_name) {
+  return "ERR wrong number of arguments for '" + std::string(full_name) + "' command";
+}
+
 }  // namespace ingot::command

@@ -25,6 +25,9 @@ inline constexpr std::string_view kInvalidDb = "ERR invalid DB index";
 inline constexpr std::string_view kDbOutOfRange = "ERR DB index is out of range";
 }  // namespace error
 
+// Redis' sentence for a wrong number of arguments; `full_name` as "client|kill".
+std::string wrong_arity_error(std::string_view full_name);
+
 // The whole of `text` as Redis' string2ll takes it: no spaces, no plus sign, no leading zeros.
 std::optional<int64_t> parse_integer(std::string_view text);
 // As Redis' getLongDoubleFromObject: no spaces around it, "inf" taken, "nan" refused.

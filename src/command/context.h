@@ -104,7 +104,4 @@ class SessionContext {
   bool in_exec = false;
 };
 
-// Redis' sentence for a wrong number of arguments; `full_name` as "client|kill".
-std::string wrong_arity_error(std::string_view full_name);
-
 }  // namespace ingot::command

@@ -187,8 +187,4 @@ std::string full_name(const CommandRow* parent, const CommandRow& row) {
   return std::string(parent->name) + "|" + std::string(row.name);
 }
 
-std::string wrong_arity_error(std::string_view full_name) {
-  return "ERR wrong number of arguments for '" + std::string(full_name) + "' command";
-}
-
 }  // namespace ingot::command

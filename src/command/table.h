@@ -54,7 +54,4 @@ struct KeyAt {
 };
 std::vector<KeyAt> keys_of(const CommandRow& row, Args args);
 
-std::string full_name(const CommandRow* parent, const CommandRow& row);  // "client|kill"
-std::string wrong_arity_error(std::string_view full_name);
-
-}  // namespace ingot::command
+std::string full_name(const CommandRow* parent, const CommandRow& row);  }  // namespace ingot::command

@@ -14,6 +14,7 @@ namespace {
 
 namespace acl = command::acl;
 namespace flag = command::flag;
+namespace notify = types::notify;
 namespace key = command::key;
 using command::ArgReader;
 using command::Args;
@@ -107,10 +108,12 @@ void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
   if (!conditions->hold(record.expire_ms(), *when_ms)) return ctx.reply.integer(0);
   if (*when_ms <= ctx.now_ms()) {
     ctx.keys.remove(ctx.db, args[1], record);
+    ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   } else {
     storage::Metadata metadata = record.metadata();
     metadata.expire_ms = *when_ms;
     ctx.keys.store(ctx.db, args[1], &record, metadata);
+    ctx.keys.notify(notify::kGeneric, "expire", ctx.db, args[1]);
   }
   ctx.reply.integer(1);
 }
@@ -136,6 +139,7 @@ void persist(WriteContext& ctx, Args args) {
   storage::Metadata metadata = record.metadata();
   metadata.expire_ms = 0;
   ctx.keys.store(ctx.db, args[1], &record, metadata);
+  ctx.keys.notify(notify::kGeneric, "persist", ctx.db, args[1]);
   ctx.reply.integer(1);
 }
 

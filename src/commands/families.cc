@@ -4,13 +4,14 @@
 namespace ingot::commands {
 
 std::vector<std::span<const command::CommandRow>> all_families() {
-  return {bitfield_rows(),   bitmap_rows(),         client_rows(),
-          cluster_rows(),    command_rows(),        config_rows(),
-          connection_rows(), debug_rows(),          expire_rows(),
-          generic_rows(),    hyperloglog_rows(),    keyspace_admin_rows(),
-          lcs_rows(),        object_rows(),         scan_rows(),
-          server_rows(),     string_numeric_rows(), string_range_rows(),
-          string_rows(),     transaction_rows()};
+  return {bitfield_rows(),       bitmap_rows(),      client_rows(),     cluster_rows(),
+          command_rows(),        config_rows(),      connection_rows(), debug_rows(),
+          expire_rows(),         generic_rows(),     hash_all_rows(),   hash_expire_rows(),
+          hash_numeric_rows(),   hash_random_rows(), hash_rows(),       hyperloglog_rows(),
+          keyspace_admin_rows(), lcs_rows(),         list_move_rows(),  list_rows(),
+          memory_rows(),         object_rows(),      scan_rows(),       server_rows(),
+          set_algebra_rows(),    set_random_rows(),  set_rows(),        string_numeric_rows(),
+          string_range_rows(),   string_rows(),      transaction_rows()};
 }
 
 }  // namespace ingot::commands

@@ -16,6 +16,7 @@ namespace {
 
 namespace acl = command::acl;
 namespace flag = command::flag;
+namespace notify = types::notify;
 namespace key = command::key;
 using command::ArgReader;
 using command::Args;
@@ -32,6 +33,7 @@ void del(WriteContext& ctx, Args args) {
     Record record;
     if (!ctx.keys.find(ctx.db, name, &record)) continue;
     ctx.keys.remove(ctx.db, name, record);
+    ctx.keys.notify(notify::kGeneric, "del", ctx.db, name);
     ++removed;
   }
   ctx.reply.integer(removed);
@@ -76,6 +78,8 @@ void rename_to(WriteContext& ctx, Args args, bool replace) {
   if (!replace && (exists || same)) return ctx.reply.integer(0);
   if (!same) {
     move_record(ctx, ctx.db, source, record, ctx.db, target, exists ? &replaced : nullptr);
+    ctx.keys.notify(notify::kGeneric, "rename_from", ctx.db, source);
+    ctx.keys.notify(notify::kGeneric, "rename_to", ctx.db, target);
   }
   replace ? ctx.reply.ok() : ctx.reply.integer(1);
 }
@@ -97,6 +101,8 @@ void move(WriteContext& ctx, Args args) {
     return ctx.reply.integer(0);
   }
   move_record(ctx, ctx.db, args[1], record, *target_db, args[1], nullptr);
+  ctx.keys.notify(notify::kGeneric, "move_from", ctx.db, args[1]);
+  ctx.keys.notify(notify::kGeneric, "move_to", *target_db, args[1]);
   ctx.reply.integer(1);
 }
 
@@ -131,6 +137,7 @@ void copy(WriteContext& ctx, Args args) {
     metadata.collection = types::copy_collection(ctx.keys, *source.collection());
   }
   ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, metadata);
+  ctx.keys.notify(notify::kGeneric, "copy_to", target_db, args[2]);
   ctx.reply.integer(1);
 }
 

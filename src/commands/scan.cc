@@ -1,8 +1,6 @@
 // Walking the keys: SCAN, KEYS, RANDOMKEY. A pattern with a literal beginning seeks to it.
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -12,10 +10,12 @@
 #include "src/command/args.h"
 #include "src/command/context.h"
 #include "src/command/glob.h"
+#include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/exec/services.h"
 #include "src/types/key_cursor.h"
 #include "src/types/key_walk.h"
+#include "src/types/range_source.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -33,6 +33,9 @@ using types::Record;
 
 // So many bytes of names end a call of SCAN, whatever its COUNT.
 constexpr size_t kScanBytesMax = 4 << 20;
+
+// A longer reply of KEYS is not held but streamed.
+constexpr size_t kHeldNamesBytes = 1 << 20;
 
 // Names of keys, close together.
 class Names {
@@ -78,6 +81,26 @@ bool read_live(ReadContext& ctx, const KeyWalk& walk, Metadata* metadata) {
   return walk.read(metadata) && (metadata->expire_ms == 0 || metadata->expire_ms > ctx.now_ms());
 }
 
+// The matching names once more, from the same view, while the client takes them.
+void stream_names(ReadContext& ctx, std::string_view text) {
+  const storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
+  auto encode = [glob = std::string(text), now_ms = ctx.now_ms()](
+                    std::string_view key, std::string_view record, std::string* out) {
+    Metadata metadata;
+    const std::string_view name = storage::user_key_of(key);
+    if (!Pattern(glob).matches(name) || !storage::decode_metadata(record, &metadata)) return;
+    if (metadata.expire_ms != 0 && metadata.expire_ms <= now_ms) return;
+    net::RespWriter(*out, 2).bulk(name);
+  };
+  ctx.reply.elements(std::make_unique<types::RangeSource>(
+      ctx.services,
+      types::RangeSource::Range{.view = ctx.view,
+                                .space = storage::Space::kMeta,
+                                .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
+                                .upper = storage::meta_key_end(keyspace),
+                                .encode = std::move(encode)}));
+}
+
 void keys(ReadContext& ctx, Args args) {
   const Pattern pattern(args[1]);
   Names found;
@@ -88,10 +111,16 @@ void keys(ReadContext& ctx, Args args) {
   }
   KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), pattern.prefix());
   Metadata metadata;
+  uint64_t count = 0;
   for (walk.seek_first(); walk.valid(); walk.next()) {
-    if (pattern.matches(walk.key()) && read_live(ctx, walk, &metadata)) found.add(walk.key());
+    if (!pattern.matches(walk.key()) || !read_live(ctx, walk, &metadata)) continue;
+    ++count;
+    if (ctx.view && found.bytes() > kHeldNamesBytes) continue;  // only counted, for the header
+    found.add(walk.key());
   }
-  found.reply_to(ctx.reply);
+  if (!ctx.view || found.bytes() <= kHeldNamesBytes) return found.reply_to(ctx.reply);
+  ctx.reply.array(count);
+  stream_names(ctx, args[1]);
 }
 
 struct ScanOptions {
@@ -118,16 +147,6 @@ bool read_scan_options(ReadContext& ctx, Args args, ScanOptions* options) {
   return !reader.failed();
 }
 
-// As Redis reads it: digits, perhaps behind a sign, of an unsigned long; nothing is 0.
-std::optional<uint64_t> parse_cursor(const std::string& text) {
-  if (!text.empty() && std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
-  char* end = nullptr;
-  errno = 0;
-  const uint64_t cursor = std::strtoull(text.c_str(), &end, 10);
-  if (errno == ERANGE || end != text.c_str() + text.size()) return std::nullopt;
-  return cursor;
-}
-
 // Goes where the cursor stands. False when it is not of this database's keys.
 bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
   if (cursor == 0) {
@@ -146,8 +165,7 @@ bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
 }
 
 void scan(ReadContext& ctx, Args args) {
-  constexpr std::string_view kInvalidCursor = "ERR invalid cursor";
-  const std::optional<uint64_t> cursor = parse_cursor(std::string(args[1]));
+  const std::optional<uint64_t> cursor = parse_cursor(args[1]);
   if (!cursor) return ctx.reply.error(kInvalidCursor);
   ScanOptions options;
   if (!read_scan_options(ctx, args, &options)) return;

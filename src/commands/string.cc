@@ -16,6 +16,7 @@ namespace {
 
 namespace acl = command::acl;
 namespace flag = command::flag;
+namespace notify = types::notify;
 namespace key = command::key;
 using command::Args;
 using command::CommandRow;
@@ -75,6 +76,11 @@ uint32_t set_key_flags(Args args) {
   return reads ? key::kRw | key::kAccess | key::kUpdate : key::kOw | key::kUpdate;
 }
 
+void tell_set(WriteContext& ctx, std::string_view name, bool with_expiry) {
+  ctx.keys.notify(notify::kString, "set", ctx.db, name);
+  if (with_expiry) ctx.keys.notify(notify::kGeneric, "expire", ctx.db, name);
+}
+
 void set(WriteContext& ctx, Args args) {
   StringOptions options;
   if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
@@ -95,13 +101,17 @@ void set(WriteContext& ctx, Args args) {
   }
   if (options.keep_ttl && found) expire_ms = old.expire_ms();
   store_value(ctx, args[1], found ? &old : nullptr, args[2], *expire_ms);
+  tell_set(ctx, args[1], options.expiry.given());
   if (!options.get) ctx.reply.ok();
 }
 
 void setnx(WriteContext& ctx, Args args) {
   Record old;
   const bool found = ctx.keys.peek(ctx.db, args[1], &old);
-  if (!found) store_value(ctx, args[1], nullptr, args[2], 0);
+  if (!found) {
+    store_value(ctx, args[1], nullptr, args[2], 0);
+    tell_set(ctx, args[1], false);
+  }
   ctx.reply.integer(found ? 0 : 1);
 }
 
@@ -112,6 +122,7 @@ void set_with_time(WriteContext& ctx, Args args, const ExpiryOption& expiry,
   Record old;
   const bool found = ctx.keys.peek(ctx.db, args[1], &old);
   store_value(ctx, args[1], found ? &old : nullptr, args[3], *expire_ms);
+  tell_set(ctx, args[1], true);
   ctx.reply.ok();
 }
 
@@ -128,13 +139,16 @@ void getset(WriteContext& ctx, Args args) {
   bool found;
   if (!reply_value(ctx, args[1], &old, &found)) return;
   store_value(ctx, args[1], found ? &old : nullptr, args[2], 0);
+  tell_set(ctx, args[1], false);
 }
 
 void getdel(WriteContext& ctx, Args args) {
   Record old;
   bool found;
   if (!reply_value(ctx, args[1], &old, &found)) return;
-  if (found) ctx.keys.remove(ctx.db, args[1], old);
+  if (!found) return;
+  ctx.keys.remove(ctx.db, args[1], old);
+  ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
 }
 
 void getex(WriteContext& ctx, Args args) {
@@ -151,12 +165,14 @@ void getex(WriteContext& ctx, Args args) {
   if (!expire_ms) return;
   reply_string(ctx, record);
   if (options.expiry.is_absolute() && *expire_ms <= ctx.now_ms()) {
-    return ctx.keys.remove(ctx.db, args[1], record);
+    ctx.keys.remove(ctx.db, args[1], record);
+    return ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   }
   if (!options.expiry.given() && !(options.persist && record.expire_ms() != 0)) return;
   storage::Metadata after = record.metadata();
   after.expire_ms = *expire_ms;
   ctx.keys.store(ctx.db, args[1], &record, after);
+  ctx.keys.notify(notify::kGeneric, options.persist ? "persist" : "expire", ctx.db, args[1]);
 }
 
 void set_pairs(WriteContext& ctx, Args pairs) {
@@ -164,6 +180,7 @@ void set_pairs(WriteContext& ctx, Args pairs) {
     Record old;
     const bool found = ctx.keys.peek(ctx.db, pairs[i], &old);
     types::store_string(ctx.keys, ctx.db, pairs[i], found ? &old : nullptr, pairs[i + 1], 0);
+    tell_set(ctx, pairs[i], false);
   }
 }
 

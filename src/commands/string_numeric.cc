@@ -2,7 +2,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <span>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "src/command/context.h"
+#include "src/commands/decimal.h"
 #include "src/commands/families.h"
 #include "src/types/string_value.h"
 
@@ -18,6 +18,7 @@ namespace {
 
 namespace acl = command::acl;
 namespace flag = command::flag;
+namespace notify = types::notify;
 namespace key = command::key;
 using command::ArgReader;
 using command::Args;
@@ -49,6 +50,7 @@ void increment(WriteContext& ctx, std::string_view key, int64_t by) {
   const auto end = std::to_chars(digits, std::end(digits), value).ptr;
   store_number(ctx, key, found ? &old : nullptr, {digits, static_cast<size_t>(end - digits)},
                /*text=*/false);
+  ctx.keys.notify(notify::kString, "incrby", ctx.db, key);
   ctx.reply.integer(value);
 }
 
@@ -76,16 +78,6 @@ void decrby(WriteContext& ctx, Args args) {
   increment(ctx, args[1], -by);
 }
 
-// As Redis prints for people: 17 decimals at most, no exponent, no trailing zeros.
-std::string print_number(long double value) {
-  char digits[5 * 1024];
-  const int length = std::snprintf(digits, sizeof(digits), "%.17Lf", value);
-  std::string text(digits, static_cast<size_t>(length));
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text == "-0" ? "0" : text;
-}
-
 void incrbyfloat(WriteContext& ctx, Args args) {
   Record old;
   const bool found = ctx.keys.peek(ctx.db, args[1], &old);
@@ -102,8 +94,9 @@ void incrbyfloat(WriteContext& ctx, Args args) {
   if (!std::isfinite(value)) {
     return ctx.reply.error("ERR increment would produce NaN or Infinity");
   }
-  const std::string digits = print_number(value);
+  const std::string digits = print_decimal(value);
   store_number(ctx, args[1], found ? &old : nullptr, digits, /*text=*/true);
+  ctx.keys.notify(notify::kString, "incrbyfloat", ctx.db, args[1]);
   ctx.reply.bulk(digits);
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 namespace acl = command::acl;
 namespace flag = command::flag;
+namespace notify = types::notify;
 namespace key = command::key;
 using command::ArgReader;
 using command::Args;
@@ -53,6 +54,7 @@ void append(WriteContext& ctx, Args args) {
   Record old;
   if (!ctx.keys.peek(ctx.db, args[1], &old)) {
     store_value(ctx, args[1], nullptr, args[2], 0);
+    ctx.keys.notify(notify::kString, "append", ctx.db, args[1]);
     return ctx.reply.integer(static_cast<int64_t>(value_length(ctx, args[2])));
   }
   if (!is_string(old)) return ctx.reply.error(command::error::kWrongType);
@@ -60,6 +62,7 @@ void append(WriteContext& ctx, Args args) {
   const uint64_t added = value_length(ctx, args[2]);
   if (!length_allowed(ctx, length, added)) return;
   if (!splice_value(ctx, args[1], &old, length, args[2])) return;
+  ctx.keys.notify(notify::kString, "append", ctx.db, args[1]);
   ctx.reply.integer(static_cast<int64_t>(length + added));
 }
 
@@ -77,6 +80,7 @@ void setrange(WriteContext& ctx, Args args) {
   const auto begin = static_cast<uint64_t>(offset);
   if (!length_allowed(ctx, begin, added)) return;
   if (!splice_value(ctx, args[1], found ? &old : nullptr, begin, args[3])) return;
+  ctx.keys.notify(notify::kString, "setrange", ctx.db, args[1]);
   ctx.reply.integer(static_cast<int64_t>(std::max(length, begin + added)));
 }
 

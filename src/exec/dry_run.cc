@@ -1,6 +1,7 @@
 // Private runs of units in the pool; see dry_run.h.
 #include "src/exec/dry_run.h"
 
+#include "src/command/args.h"
 #include "src/exec/handlers.h"
 #include "src/exec/reader_pool.h"
 #include "src/exec/store.h"
@@ -33,6 +34,12 @@ struct Sandbox {
   types::KeyWriter keys;
 };
 
+void follow_select(command::Args args, const Services& services, int* db) {
+  const auto chosen = command::parse_integer(args[1]);
+  const auto databases = static_cast<int64_t>(services.store.initial_state().databases.size());
+  if (chosen && *chosen >= 0 && *chosen < databases) *db = static_cast<int>(*chosen);
+}
+
 }  // namespace
 
 void dry_run(Services& services, const WriteJob& job) {
@@ -46,10 +53,13 @@ void dry_run(Services& services, const WriteJob& job) {
                     reply);
     return;
   }
+  int db = unit.db;
   for (const command::QueuedCommand& queued : unit.transaction) {
-    // Session commands act on more than data; they read nothing.
-    if (command::is_session(*queued.row)) continue;
-    int db = unit.db;
+    // Session commands act on more than data and read nothing; but SELECT tells where the others do.
+    if (command::is_session(*queued.row)) {
+      if (queued.row->name == "select") follow_select(queued.command->args, services, &db);
+      continue;
+    }
     (void)run_any(services, queued, &db, *job.client, {}, sandbox.keys, reply);
     dropped.clear();
   }

@@ -33,7 +33,9 @@ const std::string* refusal_for(const CommandRow& row, const Group::Refusals& ref
 
 Earlier earlier_runs(const WriteJob& job, const Unit& unit, size_t index) {
   return {.prepared = index < unit.prepared.size() ? unit.prepared[index] : nullptr,
-          .in_place = job.tries >= kTriesBeforeDisk + static_cast<int>(unit.transaction.size())};
+          .in_place = job.tries >= kTriesBeforeDisk + static_cast<int>(unit.transaction.size()),
+          .may_block = unit.transaction.empty(),
+          .fed = {}};
 }
 
 }  // namespace
@@ -64,27 +66,37 @@ void Group::rollback(const Savepoint& savepoint) {
   effects_.rollback(savepoint.effects);
 }
 
-Group::Outcome Group::run(WriteJob& job, const Refusals& refusals) {
+types::KeyWriter Group::key_writer(types::AccessClock* access) {
+  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_,
+                        services_.store.now_ms(), access,
+                        collect_touched_ || !watches_.empty());
+  keys.want_events(wanted_events_);
+  return keys;
+}
+
+Group::Outcome Group::run(WriteJob& job, const Refusals& refusals,
+                          std::optional<std::string_view> fed) {
   Unit& unit = job.units[job.next];
   if (unit.row == nullptr) {
     job.replies.bytes.append(unit.canned);
     return Outcome::kDone;
   }
-  bool patient = job.tries >= kTriesBeforeDisk;
+  // Whoever is fed now is served now: those who wait behind must not overtake.
+  bool patient = fed || job.tries >= kTriesBeforeDisk;
   overlay_.set_tier(patient ? Tier::kDisk : services_.store.probe_tier());
-  if (patient) server::add(services_.stats.writer_disk_reads);
+  if (patient && !fed) server::add(services_.stats.writer_disk_reads);
   overlay_.reset_outcome();
   work_ = nullptr;
   work_index_ = 0;
+  block_.reset();
 
   Savepoint before = savepoint();
   size_t mark = job.replies.bytes.size();
-  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_,
-                        services_.store.now_ms(), &services_.store.access(), !watches_.empty());
+  types::KeyWriter keys = key_writer(&services_.store.access());
   command::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
   if (unit.transaction.empty() && !std::holds_alternative<command::Control>(unit.row->handler)) {
-    run_command(job, unit, refusals, keys, reply);
+    run_command(job, unit, refusals, fed, keys, reply);
   } else {
     run_transaction(job, unit, refusals, keys, reply);
   }
@@ -101,11 +113,12 @@ Group::Outcome Group::run(WriteJob& job, const Refusals& refusals) {
     return Outcome::kDone;
   }
   keep(job, keys, before);
-  return Outcome::kDone;
+  return block_ ? Outcome::kBlocks : Outcome::kDone;
 }
 
 void Group::run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
-                        types::KeyWriter& keys, RespSink& reply) {
+                        std::optional<std::string_view> fed, types::KeyWriter& keys,
+                        RespSink& reply) {
   if (const std::string* refusal = refusal_for(*unit.row, refusals)) {
     count_rejected(services_, unit.row, *refusal);
     reply.error(*refusal);
@@ -113,9 +126,13 @@ void Group::run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
   }
   Savepoint before = savepoint();
   Accounting accounting(services_, *unit.row);
-  work_ = run_write(services_, *unit.row, *unit.command, unit.db, *job.client,
-                    earlier_runs(job, unit, 0), keys, reply);
-  if (overlay_.failed() || work_) return;
+  Earlier earlier = earlier_runs(job, unit, 0);
+  earlier.fed = fed;
+  Wish wish =
+      run_write(services_, *unit.row, *unit.command, unit.db, *job.client, earlier, keys, reply);
+  work_ = std::move(wish.work);
+  block_ = std::move(wish.block);
+  if (overlay_.failed() || work_ || block_) return;
   if (reply.erred()) rollback(before);
   accounting.kept(reply, &keys);
 }
@@ -174,12 +191,27 @@ void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before)
   effects_.watched.clear();
 }
 
+types::Effects Group::take_touched() {
+  types::Effects since;
+  since.touched.assign(effects_.touched.begin() + static_cast<long>(taken_.touched),
+                       effects_.touched.end());
+  since.swapped.assign(effects_.swapped.begin() + static_cast<long>(taken_.swapped),
+                       effects_.swapped.end());
+  taken_ = effects_.savepoint();
+  return since;
+}
+
+bool Group::exists(int db, std::string_view key) {
+  overlay_.set_tier(Tier::kDisk);
+  overlay_.reset_outcome();
+  return key_writer(nullptr).stored_in(state_.databases[static_cast<size_t>(db)], key);
+}
+
 bool Group::expire(size_t limit, bool may_read_disk) {
   overlay_.set_tier(may_read_disk ? Tier::kDisk : services_.store.probe_tier());
   overlay_.reset_outcome();
   Savepoint before = savepoint();
-  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_,
-                        services_.store.now_ms(), nullptr, !watches_.empty());
+  types::KeyWriter keys = key_writer(nullptr);
   auto progress = keys.expire_due(limit);
   if (overlay_.failed()) {
     bool missed = overlay_.missed();
@@ -227,6 +259,7 @@ Status Group::commit(storage::Durability durability) {
   } else {
     state_.rollback({.count_changes = 0, .databases_before = 0});
   }
+  taken_ = {};
   overlay_.clear();
   state_.count_changes.clear();
   state_.databases_before.clear();
@@ -243,6 +276,7 @@ void Group::release() {
   if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
     services_.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
   }
+  if (!effects_.events.empty()) services_.on_events(effects_.events);
 }
 
 }  // namespace ingot::exec

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/exec/services.h"
 #include "src/exec/watch_table.h"
@@ -25,14 +27,24 @@ class Group {
     kDone,
     kNeedsDisk,  // undone: reads that memory cannot answer
     kNeedsWork,  // undone: `work()` is to be done in the pool first
+    kBlocks,     // it waits, as `take_block()` says
   };
 
   struct Refusals {
     const std::string& all;
     const std::string& growing;
   };
-  // Runs job.units[job.next]; its reply is appended to the job's.
-  Outcome run(WriteJob& job, const Refusals& refusals);
+  // Runs job.units[job.next]; its reply is appended to the job's. `fed`: it waited, and this key of
+  // it was stored.
+  Outcome run(WriteJob& job, const Refusals& refusals, std::optional<std::string_view> fed = {});
+  // After kBlocks.
+  command::Block take_block() { return std::move(*block_); }
+  // What happens to keys is collected for others than those who WATCH.
+  void collect_touched(bool collect) { collect_touched_ = collect; }
+  void want_events(uint32_t kinds) { wanted_events_ = kinds; }
+  // Of the units since the last call: what was stored, and which databases changed.
+  types::Effects take_touched();
+  bool exists(int db, std::string_view key);
   // After kNeedsWork: what is to be done, and for which command of the unit.
   const command::Prepare& work() const { return work_; }
   size_t work_index() const { return work_index_; }
@@ -58,7 +70,9 @@ class Group {
   };
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);
-  void run_command(WriteJob& job, Unit& unit, const Refusals& refusals, types::KeyWriter& keys,
+  types::KeyWriter key_writer(types::AccessClock* access);
+  void run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
+                   std::optional<std::string_view> fed, types::KeyWriter& keys,
                    command::RespSink& reply);
   void run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
                        types::KeyWriter& keys, command::RespSink& reply);
@@ -74,6 +88,10 @@ class Group {
   WatchTable watches_;
   command::Prepare work_;
   size_t work_index_ = 0;
+  std::optional<command::Block> block_;
+  bool collect_touched_ = false;
+  uint32_t wanted_events_ = 0;
+  types::Effects::Savepoint taken_{};  // up to where take_touched() has told
   std::unique_ptr<storage::Batch> batch_;
 };
 

@@ -20,7 +20,7 @@ void run_read(Services& services, const command::CommandRow& row, command::Args 
   std::get<command::ReadHandler>(row.handler)(context, args);
 }
 
-command::Prepare run_write(Services& services, const command::CommandRow& row,
+Wish run_write(Services& services, const command::CommandRow& row,
                            const net::Command& command, int db, command::Client& client,
                            const Earlier& earlier, types::KeyWriter& keys,
                            command::ReplySink& reply) {
@@ -32,9 +32,11 @@ command::Prepare run_write(Services& services, const command::CommandRow& row,
                                 .client = client,
                                 .staged = staged,
                                 .prepared = earlier.prepared,
-                                .in_place = earlier.in_place};
+                                .in_place = earlier.in_place,
+                                .may_block = earlier.may_block,
+                                .fed = earlier.fed};
   std::get<command::WriteHandler>(row.handler)(context, command.args);
-  return context.work();
+  return {.work = context.work(), .block = std::move(context.blocked())};
 }
 
 command::Prepare run_any(Services& services, const command::QueuedCommand& queued, int* db,
@@ -42,7 +44,7 @@ command::Prepare run_any(Services& services, const command::QueuedCommand& queue
                          command::RespSink& reply) {
   const command::CommandRow& row = *queued.row;
   if (command::is_write(row)) {
-    return run_write(services, row, *queued.command, *db, client, earlier, keys, reply);
+    return run_write(services, row, *queued.command, *db, client, earlier, keys, reply).work;
   }
   if (command::is_read(row)) {
     run_read(services, row, queued.command->args, *db, nullptr, keys, reply);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/command/client.h"
 #include "src/command/context.h"
@@ -18,20 +20,26 @@ void run_read(Services& services, const command::CommandRow& row, command::Args 
               std::shared_ptr<const View> view, types::KeyReader& keys,
               command::ReplySink& reply);
 
-// What earlier runs of the same command left for this one; see WriteContext.
+// What a write command's run is given beside its arguments; see WriteContext.
 struct Earlier {
   std::shared_ptr<command::Prepared> prepared;
   bool in_place = false;
+  bool may_block = false;
+  std::optional<std::string_view> fed;
 };
 
-// Answers the work that the handler asked to be done in the pool, if any.
-command::Prepare run_write(Services& services, const command::CommandRow& row,
+// What it asked for instead of answering, if anything.
+struct Wish {
+  command::Prepare work;  // to be done in the pool
+  std::optional<command::Block> block;
+};
+Wish run_write(Services& services, const command::CommandRow& row,
                            const net::Command& command, int db, command::Client& client,
                            const Earlier& earlier, types::KeyWriter& keys,
                            command::ReplySink& reply);
 
 // Of a transaction: reads, writes and session commands alike. `*db` follows SELECT; the protocol
-// version of `reply` follows HELLO.
+// version of `reply` follows HELLO. Answers the work that is to be done in the pool, if any.
 command::Prepare run_any(Services& services, const command::QueuedCommand& queued, int* db,
                          command::Client& client, const Earlier& earlier, types::KeyWriter& keys,
                          command::RespSink& reply);

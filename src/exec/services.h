@@ -2,6 +2,11 @@
 // root, and outliving every command. Each part has its own thread rule.
 #pragma once
 
+#include <functional>
+#include <span>
+
+#include "src/types/events.h"
+
 namespace ingot::command {
 class Table;
 }
@@ -37,6 +42,9 @@ struct Services {
   const command::Table& table;
   types::KeyCursors& cursors;
   net::Server* net;  // null in tests that run commands in process
+  // Told by the writer, after the commit, what happened to keys; may be empty: then nothing is
+  // collected.
+  std::function<void(std::span<const types::Event>)> on_events = {};
 };
 
 }  // namespace ingot::exec

@@ -43,6 +43,7 @@ void Session::on_close(std::string_view reason) {
     server::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
   }
   if (watching_) services_.writer.unwatch(client_->id);
+  if (blocking_) services_.writer.unblock(client_->id);
   services_.clients.remove(client_->id);
   connection_ = nullptr;
   closing_ = true;
@@ -171,6 +172,9 @@ void Session::on_job_done(SlotPtr slot, command::EncodedReply reply) {
   slot->reply = std::move(reply);
   complete(*slot);
   job_in_flight_ = false;
+  if (std::exchange(blocking_, false) && connection_ != nullptr) {
+    connection_->set_idle_exempt(false);
+  }
   if (assembling_) {
     submit_job();
   } else if (exclusive_) {

@@ -79,6 +79,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void enqueue_in_multi(const command::QueuedCommand& queued);
   Step exec(const command::QueuedCommand& queued);
   Step run_session(const command::QueuedCommand& queued);
+  Step block(const command::QueuedCommand& queued);
   Step queue_write(Unit unit);
   void prefetch_behind_write(const command::QueuedCommand& queued);
   void close_transaction();
@@ -117,6 +118,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   std::unique_ptr<WriteJob> assembling_;
   SlotPtr assembling_slot_;
   bool job_in_flight_ = false;
+  bool blocking_ = false;  // the job in flight is a blocking command
   size_t reads_in_flight_ = 0;
   bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
   bool executing_ = false;  // the exclusive one is an EXEC: its MULTI ends with it

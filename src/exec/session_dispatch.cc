@@ -137,6 +137,8 @@ Session::Step Session::route(const QueuedCommand& queued) {
     watching_ = true;
   } else if (row.name == "unwatch") {
     watching_ = false;
+  } else if ((row.flags & command::flag::kBlocking) != 0) {
+    return block(queued);
   }
   return queue_write({.row = &row,
                       .batch = queued.batch,
@@ -144,6 +146,21 @@ Session::Step Session::route(const QueuedCommand& queued) {
                       .db = client_->db,
                       .resp = client_->resp,
                       .silent = silent()});
+}
+
+// A job of its own: what came before is answered while it waits.
+Session::Step Session::block(const QueuedCommand& queued) {
+  if (!idle()) return Step::kWait;
+  queue_write({.row = queued.row,
+               .batch = queued.batch,
+               .command = queued.command,
+               .db = client_->db,
+               .resp = client_->resp,
+               .silent = silent()});
+  blocking_ = true;
+  connection_->set_idle_exempt(true);
+  submit_job();
+  return Step::kTaken;
 }
 
 Session::Step Session::queue_write(Unit unit) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/exec/block_table.h"
 #include "src/exec/dry_run.h"
 #include "src/exec/group.h"
 #include "src/exec/prefetch.h"
@@ -50,7 +51,9 @@ class Writer::Impl {
   void start();
   void stop();
   void submit(std::unique_ptr<WriteJob> job);
-  void unwatch(uint64_t client_id);
+  void unwatch(uint64_t client_id) { enqueue({.job = nullptr, .unwatch_client = client_id}); }
+  void unblock(uint64_t client_id) { enqueue({.job = nullptr, .unblock_client = client_id}); }
+  void set_wanted_events(uint32_t kinds) { wanted_events_ = kinds; }
   void set_policy(FsyncPolicy policy);
   void set_active_expire(bool active);
   void refuse(Refusal kind, std::string error);
@@ -59,17 +62,21 @@ class Writer::Impl {
 
  private:
   struct Item {
-    std::unique_ptr<WriteJob> job;  // null: forget what `unwatch_client` watches
+    std::unique_ptr<WriteJob> job;  // or what a client watches, or waits in, is to be forgotten
     uint64_t unwatch_client = 0;
+    uint64_t unblock_client = 0;
   };
 
   void run();
   std::vector<Item> take(bool* stopping);
   void enqueue(Item item);
   void run_job(std::unique_ptr<WriteJob> job);
+  void take_item(Item item);
+  void serve_blocked();
+  void end_waits();
   void suspend(std::unique_ptr<WriteJob> job, Group::Outcome why);
   void expire_due();
-  int64_t next_wake_ms() const;
+  int64_t next_expire_ms() const;
   void commit();
   void count_commit(uint64_t micros);
   void fail_group(const storage::Status& status);
@@ -81,6 +88,8 @@ class Writer::Impl {
 
   Services& services_;
   std::atomic<FsyncPolicy> policy_;
+  std::atomic<uint32_t> wanted_events_{0};
+  std::atomic<size_t> blocked_clients_{0};
   std::atomic<bool> active_expire_{true};
   std::atomic<bool> sync_failed_{false};
   std::atomic<bool> disk_full_{false};
@@ -100,6 +109,7 @@ class Writer::Impl {
   std::array<std::string, kRefusals> group_refusals_;
   size_t group_units_ = 0;
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
+  BlockTable blocked_;
   struct Suspended {
     std::unique_ptr<WriteJob> job;
     command::Prepare work;
@@ -155,8 +165,6 @@ void Writer::Impl::submit(std::unique_ptr<WriteJob> job) {
   load_blocks(std::move(job));
 }
 
-void Writer::Impl::unwatch(uint64_t client_id) { enqueue({.job = nullptr, .unwatch_client = client_id}); }
-
 void Writer::Impl::set_policy(FsyncPolicy policy) {
   FsyncPolicy before = policy_.exchange(policy);
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
@@ -189,12 +197,13 @@ std::string Writer::Impl::refusal(Refusal kind) const {
 Writer::Figures Writer::Impl::figures() const {
   std::lock_guard lock(mutex_);
   return {.queue_depth = queue_.size(),
+          .blocked_clients = blocked_clients_,
           .unsynced_ms = syncer_.unsynced_ms(),
           .sync_failed = sync_failed_,
           .disk_full = disk_full_};
 }
 
-int64_t Writer::Impl::next_wake_ms() const {
+int64_t Writer::Impl::next_expire_ms() const {
   if (!active_expire_) return std::numeric_limits<int64_t>::max();
   return std::max(group_.next_due_ms(), expire_retry_ms_);
 }
@@ -202,7 +211,8 @@ int64_t Writer::Impl::next_wake_ms() const {
 std::vector<Writer::Impl::Item> Writer::Impl::take(bool* stopping) {
   std::unique_lock lock(mutex_);
   while (queue_.empty() && !stopping_) {
-    int64_t wait_ms = next_wake_ms() - services_.store.now_ms();
+    int64_t wait_ms =
+        std::min(next_expire_ms(), blocked_.next_deadline_ms()) - services_.store.now_ms();
     if (wait_ms <= 0) break;
     sleeping_ = true;
     // Waits are bounded because the wall clock may be set.
@@ -224,13 +234,11 @@ void Writer::Impl::run() {
     std::vector<Item> items = take(&stopping);
     if (stopping && items.empty()) break;
     auto start = Steady::now();
-    if (active_expire_ && next_wake_ms() <= services_.store.now_ms()) expire_due();
+    group_.want_events(services_.on_events ? wanted_events_.load() : 0);
+    if (active_expire_ && next_expire_ms() <= services_.store.now_ms()) expire_due();
+    end_waits();
     for (Item& item : items) {
-      if (item.job) {
-        run_job(std::move(item.job));
-      } else {
-        group_.unwatch(item.unwatch_client);
-      }
+      take_item(std::move(item));
       if (group_.bytes() > kGroupBytesMax) commit();
     }
     commit();
@@ -244,12 +252,73 @@ void Writer::Impl::run_job(std::unique_ptr<WriteJob> job) {
   job->committed_mark = job->replies.bytes.size();
   while (job->next < job->units.size()) {
     Group::Outcome outcome = group_.run(*job, refusals);
+    if (outcome == Group::Outcome::kBlocks) {
+      int db = job->units[job->next].db;
+      blocked_.add(std::move(job), db, group_.take_block());
+      blocked_clients_ = blocked_.size();
+      group_.collect_touched(true);
+      return;
+    }
     if (outcome != Group::Outcome::kDone) return suspend(std::move(job), outcome);
     ++group_units_;
     ++job->next;
     job->tries = 0;
+    if (!blocked_.empty()) serve_blocked();
   }
   finished_.push_back(std::move(job));
+}
+
+void Writer::Impl::take_item(Item item) {
+  if (item.job) return run_job(std::move(item.job));
+  if (item.unwatch_client != 0) group_.unwatch(item.unwatch_client);
+  if (item.unblock_client != 0) blocked_.take_client(item.unblock_client).reset();
+  blocked_clients_ = blocked_.size();
+}
+
+// Whatever the last unit stored is offered to those who wait for it, and what they store in turn.
+void Writer::Impl::serve_blocked() {
+  Group::Refusals refusals{.all = group_refusals_[0], .growing = group_refusals_[1]};
+  auto note_fed = [this] {
+    types::Effects effects = group_.take_touched();
+    for (const auto& touched : effects.touched) blocked_.fed(touched.db, touched.key);
+    for (const auto& swapped : effects.swapped) {
+      blocked_.fed_all(swapped.a);
+      blocked_.fed_all(swapped.b);
+    }
+  };
+  note_fed();
+  while (auto key = blocked_.next_fed()) {
+    blocked_.offer(
+        *key,
+        [&](WriteJob& job) {
+          job.first_uncommitted = job.next;
+          job.committed_mark = job.replies.bytes.size();
+          if (group_.run(job, refusals, key->second) != Group::Outcome::kDone) {
+            // Nothing is left of it: those behind need not try.
+            bool more = group_.exists(key->first, key->second);
+            return more ? BlockTable::Served::kNo : BlockTable::Served::kStop;
+          }
+          ++job.next;
+          note_fed();
+          return BlockTable::Served::kYes;
+        },
+        [this](std::unique_ptr<WriteJob> job) { finished_.push_back(std::move(job)); });
+  }
+  blocked_clients_ = blocked_.size();
+  group_.collect_touched(!blocked_.empty());
+}
+
+void Writer::Impl::end_waits() {
+  void (*timed_out)(command::ReplySink&) = nullptr;
+  while (auto job = blocked_.take_due(services_.store.now_ms(), &timed_out)) {
+    Unit& unit = job->units[job->next++];
+    job->first_uncommitted = job->next;
+    command::RespSink reply(job->replies, unit.resp);
+    if (!unit.silent) timed_out(reply);
+    job->committed_mark = job->replies.bytes.size();
+    finished_.push_back(std::move(job));
+  }
+  blocked_clients_ = blocked_.size();
 }
 
 void Writer::Impl::suspend(std::unique_ptr<WriteJob> job, Group::Outcome why) {
@@ -416,6 +485,8 @@ void Writer::stop() {
 }
 void Writer::submit(std::unique_ptr<WriteJob> job) { impl_->submit(std::move(job)); }
 void Writer::unwatch(uint64_t client_id) { impl_->unwatch(client_id); }
+void Writer::unblock(uint64_t client_id) { impl_->unblock(client_id); }
+void Writer::set_wanted_events(uint32_t kinds) { impl_->set_wanted_events(kinds); }
 void Writer::set_policy(FsyncPolicy policy) { impl_->set_policy(policy); }
 void Writer::set_active_expire(bool active) { impl_->set_active_expire(active); }
 void Writer::refuse(Refusal kind, std::string error) { impl_->refuse(kind, std::move(error)); }

@@ -81,7 +81,12 @@ class Writer {
   // Forgets what the client watches, after everything submitted before.
   void unwatch(uint64_t client_id);
 
+  // The client has gone: what it waits in (a blocking command) is given up.
+  void unblock(uint64_t client_id);
+
   void set_policy(FsyncPolicy policy);
+  // Which keyspace events are told to Services::on_events: bits of types::notify.
+  void set_wanted_events(uint32_t kinds);
   void set_active_expire(bool active);
   // An empty error allows again. A failed fsync is not lifted by this: only a restart cures it.
   void refuse(Refusal kind, std::string error);
@@ -89,6 +94,7 @@ class Writer {
 
   struct Figures {
     size_t queue_depth = 0;        // jobs waiting
+    size_t blocked_clients = 0;    // waiting in a blocking command
     uint64_t unsynced_ms = 0;      // age of the oldest commit not yet on stable storage
     bool sync_failed = false;
     bool disk_full = false;        // a commit failed for lack of space, and no later one succeeded

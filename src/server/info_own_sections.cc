@@ -1,6 +1,7 @@
 // The sections of INFO that Redis does not have: the engine, and how the threads divide the work.
 #include <algorithm>
 
+#include "src/exec/collector.h"
 #include "src/exec/reader_pool.h"
 #include "src/exec/store.h"
 #include "src/exec/writer.h"
@@ -41,6 +42,8 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine_writes_stopped", stats.writes_stopped);
   out.add("engine_estimated_keys", stats.estimated_keys);
   out.add("engine_keys_whose_filters_fit", keys_max);
+  out.add("garbage_pending", source.services.collector.pending());
+  out.add("garbage_reclaimed", source.services.collector.reclaimed());
   out.add("engine_filters_exceed_cache", keys_max > 0 && stats.estimated_keys > keys_max);
 }
 

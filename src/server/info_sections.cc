@@ -120,7 +120,8 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   out.add("maxclients", source.settings.maxclients);
   out.add("client_recent_max_input_buffer", input_max);
   out.add("client_recent_max_output_buffer", output_max);
-  out.add_zeros({"blocked_clients", "tracking_clients", "clients_in_timeout_table"});
+  out.add("blocked_clients", source.services.writer.figures().blocked_clients);
+  out.add_zeros({"tracking_clients", "clients_in_timeout_table"});
 }
 
 void write_memory(const InfoSource& source, InfoFields& out) {

@@ -96,6 +96,7 @@ std::optional<std::string> Instance::open() {
     return apply(before, after);
   });
   writer_->start(*services_, policy_of(settings->appendfsync));
+  writer_->set_wanted_events(settings->notify_keyspace_events);
   collector_->start();
   sampler_ = std::make_unique<Ticker>(std::chrono::milliseconds(Sampler::kPeriodMs),
                                       [this] { take_sample(*services_); });
@@ -230,6 +231,7 @@ std::optional<Refusal> Instance::apply(const Settings& before, const Settings& a
   }
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
   if (before.reader_threads != after.reader_threads) readers_->resize(after.reader_threads);
+  writer_->set_wanted_events(after.notify_keyspace_events);
   log::set_level(after.loglevel);
   return std::nullopt;
 }

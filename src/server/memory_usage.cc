@@ -21,6 +21,13 @@ uint64_t allocator_figure(const char* name) {
   return mallctl(name, &value, &bytes, nullptr, 0) == 0 ? value : 0;
 }
 
+unsigned arenas() {
+  unsigned count = 0;
+  size_t bytes = sizeof count;
+  mallctl("arenas.narenas", &count, &bytes, nullptr, 0);
+  return count;
+}
+
 uint64_t page_bytes() {
   static const long bytes = sysconf(_SC_PAGESIZE);
   return static_cast<uint64_t>(bytes);
@@ -64,14 +71,18 @@ void set_memory_return(bool background_thread) {
   if (mallctl == nullptr) return;
   ssize_t wait_ms = kReturnAfterMs;
   mallctl("arenas.dirty_decay_ms", nullptr, nullptr, &wait_ms, sizeof wait_ms);
-  unsigned arenas = 0;
-  size_t bytes = sizeof arenas;
-  mallctl("arenas.narenas", &arenas, &bytes, nullptr, 0);
-  for (unsigned arena = 0; arena < arenas; ++arena) {
+  for (unsigned arena = 0; arena < arenas(); ++arena) {
     std::string name = "arena." + std::to_string(arena) + ".dirty_decay_ms";
     mallctl(name.c_str(), nullptr, nullptr, &wait_ms, sizeof wait_ms);
   }
   mallctl("background_thread", nullptr, nullptr, &background_thread, sizeof background_thread);
+}
+
+void return_memory_now() {
+  if (mallctl == nullptr) return;
+  // The number that stands for all arenas together.
+  const std::string name = "arena." + std::to_string(arenas()) + ".purge";
+  mallctl(name.c_str(), nullptr, nullptr, nullptr, 0);
 }
 
 uint64_t system_memory_bytes() {

@@ -24,5 +24,6 @@ uint64_t system_memory_bytes();
 // memory limit for long; with `background_thread` (jemalloc-bg-thread) also when the thread that
 // freed them rests. After daemonize(). Does nothing without jemalloc.
 void set_memory_return(bool background_thread);
+void return_memory_now();
 
 }  // namespace ingot::server

@@ -62,8 +62,7 @@ std::optional<CountedOrder::Bucket> CountedOrder::bucket_of(char level, std::str
   return found;
 }
 
-std::optional<CountedOrder::Bucket> CountedOrder::bucket_behind(char level,
-                                                                std::string_view item) {
+std::optional<CountedOrder::Bucket> CountedOrder::bucket_behind(char level, std::string_view item) {
   const auto at = buckets(level);
   at->seek(bucket_key(level, item) + '\0');
   std::optional<Bucket> found;

@@ -3,7 +3,8 @@
 // stand in a space of their own in the order of their *items* (any bytes; of a sorted set score
 // and member, of a list the label):
 //
-//   order space: collection id (u64be) | 1 | item  ->  u64le elements from this item to the next such key
+//   order space: collection id (u64be) | 1 | item  ->  u64le elements from this item to the next
+//   such key
 //                collection id (u64be) | 2 | item  ->  the same, over many buckets of level 1
 //
 // The first bucket of each level begins with the empty item. A bucket that grows too large is

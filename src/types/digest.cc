@@ -10,19 +10,41 @@
 #include <string_view>
 #include <utility>
 
+#include "src/types/hash.h"
+#include "src/types/list.h"
+#include "src/types/set.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types {
 
 using storage::Space;
 using storage::Status;
+using storage::ValueType;
 
 namespace {
 
 constexpr uint64_t kPieceBytes =
     4 * storage::kStringChunkBytes;   // of a long string, held at a time
-constexpr uint32_t kRedisString = 0;  // Redis' number of the type
 constexpr std::string_view kExpires = "!!expire!!";
+
+// Redis' number of a type.
+uint32_t redis_number(ValueType type) {
+  switch (type) {
+    case ValueType::kString:
+      return 0;
+    case ValueType::kList:
+      return 1;
+    case ValueType::kSet:
+      return 2;
+    case ValueType::kSortedSet:
+      return 3;
+    case ValueType::kHash:
+      return 4;
+    case ValueType::kStream:
+      return 6;
+  }
+  return 0;
+}
 
 class Sha1 {
  public:
@@ -80,12 +102,49 @@ Digest hash_of_string(storage::Reader& data, const Record& record, Sha1& sha) {
   return sha.finish();
 }
 
+void mix_in_hash(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  HashReader hash(data, record, /*now_ms=*/0);
+  hash.walk([&](std::string_view field, const HashValue& value) {
+    Digest pair{};
+    mix_in(&pair, sha.of(field), sha);
+    mix_in(&pair, sha.of(value.bytes), sha);
+    xor_in(digest, sha.of(bytes_of(pair)));
+    return true;
+  });
+}
+
+void mix_in_list(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  ListReader(data, record).walk(0, [&](std::string_view element) {
+    mix_in(digest, sha.of(element), sha);
+    return true;
+  });
+}
+
+void xor_in_set(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  SetReader(data, record).walk([&](std::string_view member) {
+    xor_in(digest, sha.of(member));
+    return true;
+  });
+}
+
 void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
-  if (!is_string(record)) {
-    return data.latch_error(Status(Status::Code::kUnsupported, "no digest for this type of value"));
+  mix_in(digest, redis_number(record.type()), sha);
+  switch (record.type()) {
+    case ValueType::kString:
+      mix_in(digest, hash_of_string(data, record, sha), sha);
+      break;
+    case ValueType::kList:
+      mix_in_list(digest, data, record, sha);
+      break;
+    case ValueType::kSet:
+      xor_in_set(digest, data, record, sha);
+      break;
+    case ValueType::kHash:
+      mix_in_hash(digest, data, record, sha);
+      break;
+    default:
+      data.latch_error(Status(Status::Code::kUnsupported, "no digest for this type of value"));
   }
-  mix_in(digest, kRedisString, sha);
-  mix_in(digest, hash_of_string(data, record, sha), sha);
   if (record.expire_ms() != 0) xor_in(digest, sha.of(kExpires));
 }
 

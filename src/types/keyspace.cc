@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/types/access_clock.h"
+#include "src/types/hash.h"
 
 namespace ingot::types {
 
@@ -18,6 +19,14 @@ constexpr std::string_view kMarker{"\0", 1};  // the value of records that only 
 
 Status corrupt(std::string_view what) {
   return {Status::Code::kCorruption, "unreadable " + std::string(what) + " record"};
+}
+
+// When the expiry index is to look at a key next; 0: never. Fields that should have gone are looked
+// at as soon as the clock moves.
+int64_t due_ms(const Metadata& metadata, int64_t now_ms) {
+  if (metadata.element_expire_ms == 0) return metadata.expire_ms;
+  const int64_t fields_ms = std::max(metadata.element_expire_ms, now_ms + 1);
+  return metadata.expire_ms == 0 ? fields_ms : std::min(metadata.expire_ms, fields_ms);
 }
 
 }  // namespace
@@ -115,26 +124,28 @@ storage::KeyCounts KeyWriter::counts(int db) {
 void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after) {
   storage::KeyspaceId space = keyspace(db);
   Metadata old = before != nullptr ? before->metadata() : Metadata{};
-  if (after.expire_ms == 0) {
+  const int64_t due = due_ms(after, now_ms_);
+  if (due == 0) {
     if (old.indexed_ms != 0) {
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
     after.indexed_ms = 0;
-  } else if (old.indexed_ms != 0 && old.indexed_ms <= after.expire_ms) {
+  } else if (old.indexed_ms != 0 && old.indexed_ms <= due) {
     after.indexed_ms = old.indexed_ms;  // fires early and is put back then
   } else {
     if (old.indexed_ms != 0) {
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
-    after.indexed_ms = after.expire_ms;
-    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, after.expire_ms);
-    state_.next_due_ms = std::min(state_.next_due_ms, after.expire_ms);
-    overlay_.put(Space::kExpiry, storage::expiry_key(after.expire_ms, space, key), kMarker);
+    after.indexed_ms = due;
+    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, due);
+    state_.next_due_ms = std::min(state_.next_due_ms, due);
+    overlay_.put(Space::kExpiry, storage::expiry_key(due, space, key), kMarker);
   }
   std::string record;
   storage::encode_metadata(after, &record);
   overlay_.put(Space::kMeta, storage::meta_key(space, key), record);
 
+  if (before == nullptr) notify(types::notify::kNew, "new", db, key);
   int64_t expires = (after.expire_ms != 0) - (old.expire_ms != 0);
   if (before == nullptr || expires != 0) count(db, before == nullptr ? 1 : 0, expires);
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
@@ -167,6 +178,7 @@ void KeyWriter::drop(int db, std::string_view key, const Record& before, bool ke
 void KeyWriter::expire(int db, std::string_view key, const Record& record) {
   drop(db, key, record, /*keep_collection=*/false);
   ++effects_.expired_keys;
+  notify(types::notify::kExpired, "expired", db, key);
 }
 
 void KeyWriter::count(int db, int64_t keys, int64_t expires) {
@@ -267,11 +279,17 @@ void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntr
   if (current && expired(record)) return expire(db, entry.user_key, record);
   overlay_.remove(Space::kExpiry, index_key);
   if (!current) return;
-  // The expiry was put off after it was indexed: indexed anew under its time.
+  if (record.element_expire_ms() != 0 && record.element_expire_ms() <= now_ms_) {
+    expire_fields(*this, db, entry.user_key, record);
+    if (!load(entry.keyspace, entry.user_key, &record)) return;
+  }
   Metadata later = record.metadata();
-  later.indexed_ms = later.expire_ms;
+  // The expiry was put off after it was indexed, or more fields are due than are removed at a time:
+  // indexed anew.
+  later.indexed_ms = due_ms(later, now_ms_);
+  if (later.indexed_ms == 0) return;
   overlay_.put(Space::kExpiry,
-               storage::expiry_key(later.expire_ms, entry.keyspace, entry.user_key), kMarker);
+               storage::expiry_key(later.indexed_ms, entry.keyspace, entry.user_key), kMarker);
   std::string bytes;
   storage::encode_metadata(later, &bytes);
   overlay_.put(Space::kMeta, storage::meta_key(entry.keyspace, entry.user_key), bytes);

@@ -35,6 +35,7 @@ class Record {
 
   storage::ValueType type() const { return meta_.type; }
   int64_t expire_ms() const { return meta_.expire_ms; }
+  int64_t element_expire_ms() const { return meta_.element_expire_ms; }
   bool limit_passed() const { return meta_.limit_passed; }
   bool text() const { return meta_.text; }
   const std::optional<storage::Metadata::Collection>& collection() const { return meta_.collection; }

@@ -1,6 +1,6 @@
-// The large form that hashes, sets and sorted sets share: members of a collection in the data space,
-// each with a few bytes of its own. They stand in the order of a hash of the member, so that any
-// window of hashes is a random sample and a cursor is a number:
+// The large form that hashes, sets and sorted sets share: members of a collection in the data
+// space, each with a few bytes of its own. They stand in the order of a hash of the member, so that
+// any window of hashes is a random sample and a cursor is a number:
 //
 //   collection id (u64be) | XXH32 of the member (u32be) | member  ->  flag byte | the type's bytes
 //
@@ -59,8 +59,8 @@ class MemberTable {
   std::unique_ptr<storage::Cursor> sampling_;  // random() keeps it for its next call
 };
 
-inline void put_member(storage::Overlay& overlay, storage::CollectionId id,
-                       std::string_view member, std::string_view value) {
+inline void put_member(storage::Overlay& overlay, storage::CollectionId id, std::string_view member,
+                       std::string_view value) {
   overlay.put(storage::Space::kData, member_key(id, member), value);
 }
 inline void remove_member(storage::Overlay& overlay, storage::CollectionId id,

@@ -58,6 +58,7 @@ class RocksdbEngine : public Engine {
   }
   void peek_each(const Snapshot* snapshot, Space space, std::span<const std::string_view> keys,
                  std::vector<std::string>* values, std::vector<Lookup>* outcomes, Status* error);
+  Status release_logs();
   Status delete_whole_files(Space space, std::span<const KeyRange> ranges);
   std::vector<FileSpan> deepest_files(Space space) const;
   uint64_t property(const std::string& name) const;                // of the database

@@ -39,7 +39,17 @@ Status RocksdbEngine::reclaim(Space space, std::span<const KeyRange> ranges) {
     }
   }
   dead.clear();
+  if (status.ok()) status = release_logs();
   return status;
+}
+
+// A log stays for as long as one space has a change in it that is not in a table yet: a quiet
+// space would keep what was reclaimed from the others.
+Status RocksdbEngine::release_logs() {
+  constexpr uint64_t kKeptBytes = 16 << 20;
+  const uint64_t log_bytes = log_file_bytes(path_);
+  if (log_bytes < kKeptBytes || log_bytes < 2 * shared_.memtables->memory_usage()) return {};
+  return flush();
 }
 
 // What no compaction need read again.

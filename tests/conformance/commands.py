@@ -180,25 +180,25 @@ TABLE = [
     (1, lambda c: [b"UNWATCH"]),
     (0.3, lambda c: [c.choice([b"EXEC", b"DISCARD"])]),
 ]  # fmt: skip
-WEIGHTS = [weight for weight, _ in TABLE]
 MULTI_SHARE = 0.03
 
 
-def one(chance):
-    return chance.choices(TABLE, WEIGHTS)[0][1](chance)
+def commands(chance, table, count):
+    """`count` commands, the same for the same dice; MULTI blocks among them."""
+    rows = [make for _, make in table]
+    weights = [weight for weight, _ in table]
 
+    def one():
+        return chance.choices(rows, weights)[0](chance)
 
-def commands(seed, count):
-    """`count` commands, the same for the same seed; MULTI blocks among them."""
-    chance = Chance(seed)
     made = []
     while len(made) < count:
         if chance.random() > MULTI_SHARE:
-            made.append(one(chance))
+            made.append(one())
             continue
         made.append([b"MULTI"])
         for _ in range(chance.choice([0, 1, 3, 8, 20])):
-            words = one(chance)
+            words = one()
             if words[0] not in (b"EXEC", b"DISCARD"):
                 made.append(words)
         made.append([b"DISCARD"] if chance.random() < 0.1 else [b"EXEC"])

@@ -7,3 +7,8 @@ DIFFERENCES: dict[str, str] = {
     "generic_keys/scan: an unknown cursor": "a cursor that Ingot did not give out is an error: a "
     "walk never starts or ends anywhere but where its cursor stands",
 }
+
+# Commands that Redis has only since a version after 7.0, by their own tests.
+LATER_COMMANDS = set(
+    "hexpire hexpireat hpexpire hpexpireat httl hpttl hexpiretime hpexpiretime hpersist".split()
+)

@@ -65,6 +65,12 @@ def receive_line(sock):
     return line[:-2]
 
 
+def receive_bulk(sock):
+    header = receive_line(sock)
+    assert header.startswith(b"$"), header
+    return receive_exactly(sock, int(header[1:]) + 2)[:-2]
+
+
 def receive_value(sock, size, pause_s=0.0, expected=block):
     """Receives a bulk string of `size` bytes and compares it block by block."""
     header = receive_line(sock)

@@ -4,8 +4,8 @@ import time
 
 import pytest
 from harness import FULL, MB, OK, disk_bytes, eventually, ingot
-from large_values import BLOCK_BYTES, block, receive_line, receive_value, send_command
-from large_values import slow_socket, store
+from large_values import BLOCK_BYTES, block, receive_bulk, receive_line, receive_value
+from large_values import send_command, slow_socket, store
 from memory_bound import MAXMEMORY, limited
 from support.resp import Reply
 from support.servers import self_check
@@ -153,3 +153,19 @@ def test_commands_that_work_on_a_value_as_large_as_the_memory(engine):
         digest = client.call("DEBUG", "DIGEST")
         assert not digest.is_error()
         memory.check("DEBUG DIGEST")
+
+
+def test_keys_with_a_reply_that_is_not_held(engine):
+    names = [f"key:{number:07d}:{'x' * 200}" for number in range(60_000)]
+    with limited(engine) as (server, memory), server.client(timeout=60) as client:
+        for at in range(0, len(names), 1000):
+            client.call("MSET", *[word for name in names[at : at + 1000] for word in (name, "v")])
+        with slow_socket(server, buffer_bytes=MB) as sock:
+            send_command(sock, "KEYS", "key:*")
+            send_command(sock, "DEL", names[0])
+            send_command(sock, "KEYS", "key:000000*")
+            assert receive_line(sock) == b"*60000"
+            assert sorted(receive_bulk(sock) for _ in names) == [name.encode() for name in names]
+            assert receive_line(sock) == b":1"
+            assert receive_line(sock) == b"*9"
+        memory.check("KEYS of 13 MB")

@@ -144,3 +144,42 @@ TEST_CASE("many clients at a time", "[exec]") {
   CHECK(client.run({"GET", "shared"}) == "$4\r\n" + std::to_string(kClients * kRounds) + "\r\n");
   CHECK(client.run({"DBSIZE"}) == ":" + std::to_string(kClients + 1) + "\r\n");
 }
+
+TEST_CASE("whoever wants keyspace events hears them after the commit, in order", "[exec]") {
+  std::vector<std::string> heard;
+  InProcess server(memory(), 2, [&](std::span<const types::Event> events) {
+    for (const types::Event& event : events) {
+      heard.push_back(std::string(event.name) + " " + std::to_string(event.db) + " " + event.key);
+    }
+  });
+  InProcessClient client(server);
+  client.run({"SET", "untold", "1"});
+  server.services().writer.set_wanted_events(types::notify::kAll);
+  client.pipeline({{"SET", "k", "1", "EX", "10"},
+                   {"INCR", "k"},
+                   {"APPEND", "k", "x"},
+                   {"INCR", "k"},  // fails: no event
+                   {"GET", "k"},
+                   {"SETRANGE", "k", "0", "y"},
+                   {"PERSIST", "k"},
+                   {"RENAME", "k", "l"},
+                   {"COPY", "l", "m"},
+                   {"MOVE", "m", "2"},
+                   {"EXPIRE", "l", "-1"},
+                   {"MULTI"},
+                   {"MSET", "a", "1", "b", "2"},
+                   {"DEL", "a", "nothing"},
+                   {"EXEC"},
+                   {"PEXPIRE", "b", "5"}});
+  const std::vector<std::string> expected = {
+      "set 0 k",         "expire 0 k",    "incrby 0 k",  "append 0 k",   "setrange 0 k",
+      "persist 0 k",     "rename_from 0 k", "rename_to 0 l", "copy_to 0 m", "move_from 0 m",
+      "move_to 2 m",     "del 0 l",       "set 0 a",     "set 0 b",      "del 0 a",
+      "expire 0 b"};
+  CHECK(heard == expected);
+  heard.clear();
+  server.now_ms += 10;
+  client.run({"EXISTS", "b"});
+  client.run({"SET", "wake", "1"});
+  CHECK(heard == std::vector<std::string>{"expired 0 b", "set 0 wake"});
+}

@@ -36,7 +36,8 @@ void FakeThread::post(std::move_only_function<void()> task) {
   wake_.notify_all();
 }
 
-InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
+InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers,
+                     decltype(exec::Services::on_events) on_events) {
   storage::Status status;
   store_ = exec::Store::open(
       std::move(engine), 16, [this] { return now_ms.load(); }, &status);
@@ -54,7 +55,8 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
                                      .lifecycle = lifecycle_,
                                      .table = table_,
                                      .cursors = cursors_,
-                                     .net = nullptr});
+                                     .net = nullptr,
+                                     .on_events = std::move(on_events)});
   writer_->start(*services_, exec::FsyncPolicy::kNever);
   collector_->start();
 }

@@ -66,7 +66,8 @@ class NoLifecycle : public server::Lifecycle {
 
 class InProcess {
  public:
-  explicit InProcess(std::unique_ptr<storage::Engine> engine, int readers = 2);
+  explicit InProcess(std::unique_ptr<storage::Engine> engine, int readers = 2,
+                     decltype(exec::Services::on_events) on_events = {});
   ~InProcess();
 
   std::atomic<int64_t> now_ms{1'700'000'000'000};

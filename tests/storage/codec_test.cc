@@ -42,13 +42,15 @@ TEST_CASE("metadata survives encoding", "[codec]") {
   auto type = GENERATE(ValueType::kString, ValueType::kList, ValueType::kSet, ValueType::kSortedSet,
                        ValueType::kHash, ValueType::kStream);
   bool limit_passed = GENERATE(false, true);
-  bool text = GENERATE(false, true);
+  bool text = GENERATE(false, true) && type != ValueType::kHash;
   int64_t expire_ms = GENERATE(0, 1, INT64_MAX);
+  int64_t element_expire_ms = type == ValueType::kHash ? expire_ms / 3 : 0;
   bool large = GENERATE(false, true);
   Metadata before{.type = type,
                   .limit_passed = limit_passed,
                   .text = text,
                   .expire_ms = expire_ms,
+                  .element_expire_ms = element_expire_ms,
                   .indexed_ms = expire_ms / 2};
   if (large) {
     before.collection = {.id = UINT64_MAX - 1, .count = 1ull << 40, .revision = 7};
@@ -64,6 +66,7 @@ TEST_CASE("metadata survives encoding", "[codec]") {
   CHECK(after.limit_passed == before.limit_passed);
   CHECK(after.text == before.text);
   CHECK(after.expire_ms == before.expire_ms);
+  CHECK(after.element_expire_ms == before.element_expire_ms);
   CHECK(after.indexed_ms == before.indexed_ms);
   CHECK(after.payload == before.payload);
   REQUIRE(after.collection.has_value() == large);

@@ -51,6 +51,7 @@ TEST_CASE("a read that a commit has overtaken is not cached", "[record_cache]") 
   CHECK(cached(cache, "k") == "absent");
   cache.end_change("k", "");
   cache.fill("k", "old", before);
+  cache.fill("k", "old", during);
   CHECK(cached(cache, "k") == "absent");
 }
 

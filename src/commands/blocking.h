@@ -1,0 +1,35 @@
+// What blocking commands share: their time-outs, and waiting.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/context.h"
+
+namespace ingot::commands {
+
+// When a wait of so many seconds ends, in Unix milliseconds (0: never); nothing when an error was
+// answered.
+std::optional<int64_t> wait_until(command::WriteContext& ctx, std::string_view seconds);
+
+// Waits for one of the keys; where that is not possible, answers as after the time-out.
+void wait_for(command::WriteContext& ctx, command::Args keys, int64_t until_ms,
+              void (*timed_out)(command::ReplySink&));
+
+inline void answer_null(command::ReplySink& reply) {
+  reply.null();
+}
+inline void answer_null_array(command::ReplySink& reply) {
+  reply.null_array();
+}
+
+// The keys that this run serves itself from: all, or the one that was fed.
+inline std::vector<std::string_view> keys_to_try(const command::WriteContext& ctx,
+                                                 command::Args keys) {
+  if (ctx.fed) return {*ctx.fed};
+  return {keys.begin(), keys.end()};
+}
+
+}  // namespace ingot::commands

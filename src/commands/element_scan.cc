@@ -1,0 +1,47 @@
+// See element_scan.h.
+#include "src/commands/element_scan.h"
+
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "src/command/args.h"
+#include "src/command/glob.h"
+
+namespace ingot::commands {
+
+std::optional<uint64_t> parse_cursor(std::string_view given) {
+  const std::string text(given);
+  if (!text.empty() && std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t cursor = std::strtoull(text.c_str(), &end, 10);
+  if (errno == ERANGE || end != text.c_str() + text.size()) return std::nullopt;
+  return cursor;
+}
+
+bool ElementScan::matches(std::string_view element) const {
+  return pattern == "*" || command::glob_matches(pattern, element);
+}
+
+std::optional<ElementScan> read_element_scan(command::ReplySink& reply, command::Args args) {
+  ElementScan scan;
+  command::ArgReader reader(args, 3);
+  while (reader.more()) {
+    if (reader.left() >= 2 && reader.word("count")) {
+      const int64_t count = reader.integer();
+      if (!reader.failed() && count < 1) reader.fail(command::error::kSyntax);
+      scan.count = static_cast<uint64_t>(count);
+    } else if (reader.left() >= 2 && reader.word("match")) {
+      scan.pattern = reader.text();
+    } else {
+      reader.fail(command::error::kSyntax);
+    }
+  }
+  if (!reader.failed()) return scan;
+  reply.error(reader.error());
+  return std::nullopt;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,241 @@
+// Fields of hashes, one by one: HSET, HGET and their relatives.
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/hash_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::WriteContext;
+using types::Found;
+using types::HashValue;
+using types::Record;
+
+// Looks a field up and hands it to `answer`, null when it is not there; not called after an error.
+template <typename Answer>
+void answer_field(ReadContext& ctx, Args args, const Answer& answer) {
+  Record record;
+  Found found;
+  auto hash = read_hash(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  std::string held;
+  HashValue value;
+  answer(hash && hash->get(args[2], &held, &value) ? &value : nullptr);
+}
+
+void hget(ReadContext& ctx, Args args) {
+  answer_field(ctx, args, [&](const HashValue* value) {
+    value != nullptr ? ctx.reply.bulk(value->bytes) : ctx.reply.null();
+  });
+}
+
+void hexists(ReadContext& ctx, Args args) {
+  answer_field(ctx, args, [&](const HashValue* value) { ctx.reply.integer(value != nullptr); });
+}
+
+void hstrlen(ReadContext& ctx, Args args) {
+  answer_field(ctx, args, [&](const HashValue* value) {
+    ctx.reply.integer(value != nullptr ? static_cast<int64_t>(value->bytes.size()) : 0);
+  });
+}
+
+void hmget(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto hash = read_hash(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.array(args.size() - 2);
+  std::string held;
+  HashValue value;
+  for (std::string_view field : args.subspan(2)) {
+    const bool there = hash && hash->get(field, &held, &value);
+    there ? ctx.reply.bulk(value.bytes) : ctx.reply.null();
+  }
+}
+
+void hlen(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto hash = read_hash(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.integer(hash ? static_cast<int64_t>(hash->length()) : 0);
+}
+
+// Answers how many fields are new, or nothing when an error was answered.
+std::optional<int64_t> set_fields(WriteContext& ctx, Args args, std::string_view command) {
+  if (args.size() % 2 == 1) {
+    ctx.reply.error(command::wrong_arity_error(command));
+    return std::nullopt;
+  }
+  Record before;
+  auto hash = open_hash(ctx, args[1], &before);
+  if (!hash) return std::nullopt;
+  int64_t added = 0;
+  for (size_t i = 2; i < args.size(); i += 2) {
+    if (hash->set(args[i], {.bytes = args[i + 1]})) ++added;
+  }
+  hash->finish();
+  ctx.keys.notify(notify::kHash, "hset", ctx.db, args[1]);
+  return added;
+}
+
+void hset(WriteContext& ctx, Args args) {
+  if (const auto added = set_fields(ctx, args, "hset")) ctx.reply.integer(*added);
+}
+
+void hmset(WriteContext& ctx, Args args) {
+  if (set_fields(ctx, args, "hmset")) ctx.reply.ok();
+}
+
+void hsetnx(WriteContext& ctx, Args args) {
+  Record before;
+  auto hash = open_hash(ctx, args[1], &before);
+  if (!hash) return;
+  std::string held;
+  HashValue value;
+  if (hash->get(args[2], &held, &value)) return ctx.reply.integer(0);
+  hash->set(args[2], {.bytes = args[3]});
+  hash->finish();
+  ctx.keys.notify(notify::kHash, "hset", ctx.db, args[1]);
+  ctx.reply.integer(1);
+}
+
+void hdel(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kHash, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  types::HashWriter hash(ctx.keys, ctx.db, args[1], &before, hash_limits(ctx));
+  int64_t removed = 0;
+  for (std::string_view field : args.subspan(2)) removed += hash.remove(field);
+  const bool any_left = hash.finish();
+  if (removed != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
+  if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  ctx.reply.integer(removed);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "hset",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(1) for each field",
+     .summary = "Set fields of a hash, which is made when there is none",
+     .history = "4.0.0: Accepts multiple `field` and `value` arguments.",
+     .arguments = "key:key#0 field_value:block*(field:string value:string)",
+     .handler = hset},
+    {.name = "hsetnx",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(1)",
+     .summary = "Set a field of a hash unless it is there",
+     .arguments = "key:key#0 field:string value:string",
+     .handler = hsetnx},
+    {.name = "hmset",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(N) with N fields",
+     .summary = "Set several fields of a hash",
+     .deprecated_since = "4.0.0",
+     .replaced_by = "`HSET` with multiple field-value pairs",
+     .arguments = "key:key#0 field_value:block*(field:string value:string)",
+     .handler = hmset},
+    {.name = "hget",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(1)",
+     .summary = "The value of a field",
+     .arguments = "key:key#0 field:string",
+     .handler = hget},
+    {.name = "hmget",
+     .arity = -3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(N) with N fields asked for",
+     .summary = "The values of several fields",
+     .arguments = "key:key#0 field:string*",
+     .handler = hmget},
+    {.name = "hdel",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(N) with N fields to remove",
+     .summary = "Remove fields of a hash, and the hash with its last one",
+     .history = "2.4.0: Accepts multiple `field` arguments.",
+     .arguments = "key:key#0 field:string*",
+     .handler = hdel},
+    {.name = "hexists",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(1)",
+     .summary = "Whether a hash has a field",
+     .arguments = "key:key#0 field:string",
+     .handler = hexists},
+    {.name = "hlen",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "hash",
+     .since = "2.0.0",
+     .complexity = "O(1)",
+     .summary = "How many fields a hash has",
+     .arguments = "key:key#0",
+     .handler = hlen},
+    {.name = "hstrlen",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "hash",
+     .since = "3.2.0",
+     .complexity = "O(1)",
+     .summary = "How many bytes the value of a field has",
+     .arguments = "key:key#0 field:string",
+     .handler = hstrlen},
+};
+
+}  // namespace
+
+std::span<const CommandRow> hash_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,300 @@
+// When fields of a hash expire: HEXPIRE and its relatives, HTTL and its relatives, HPERSIST. Redis
+// has them since 7.4.
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/hash_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using command::WriteContext;
+using types::Found;
+using types::HashValue;
+using types::Record;
+
+// What is answered for a field.
+enum Answer : int64_t { kNoField = -2, kNeverExpires = -1, kNotMet = 0, kDone = 1, kDeleted = 2 };
+
+// The latest time that Redis keeps for a field (Unix ms).
+constexpr int64_t kLatestMs = 0xFFFFFFFFFFFE >> 2;
+
+enum class Condition : uint8_t { kNone, kOnlyWithout, kOnlyWith, kOnlyLater, kOnlyEarlier };
+
+bool holds(Condition condition, int64_t old_ms, int64_t new_ms) {
+  switch (condition) {
+    case Condition::kNone:
+      return true;
+    case Condition::kOnlyWithout:
+      return old_ms == 0;
+    case Condition::kOnlyWith:
+      return old_ms != 0;
+    case Condition::kOnlyLater:  // no expiry is later than any
+      return old_ms != 0 && new_ms > old_ms;
+    case Condition::kOnlyEarlier:
+      return old_ms == 0 || new_ms < old_ms;
+  }
+  return false;
+}
+
+// The fields behind "FIELDS count", which stand from args[at] on; nothing when an error was
+// answered.
+std::optional<Args> read_fields(ReplySink& reply, Args args, size_t at,
+                                std::string_view count_error) {
+  if (!command::equals_ignore_case(args[at], "fields")) {
+    reply.error("ERR Mandatory argument FIELDS is missing or not at the right position");
+    return std::nullopt;
+  }
+  const std::optional<int64_t> count = command::parse_integer(args[at + 1]);
+  if (!count || *count < 1) {
+    reply.error(count_error);
+    return std::nullopt;
+  }
+  const Args fields = args.subspan(at + 2);
+  if (static_cast<uint64_t>(*count) != fields.size()) {
+    reply.error("ERR The `numfields` parameter must match the number of arguments");
+    return std::nullopt;
+  }
+  return fields;
+}
+constexpr std::string_view kCountError = "ERR Number of fields must be a positive integer";
+
+void answer_all(ReplySink& reply, size_t fields, Answer answer) {
+  reply.array(fields);
+  for (size_t i = 0; i < fields; ++i) reply.integer(answer);
+}
+
+// What one of the commands takes for a time.
+struct TimeForm {
+  std::string_view command;  // for the error
+  int64_t unit_ms;
+  bool is_absolute;
+};
+
+std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, const TimeForm& form) {
+  const std::optional<int64_t> given = command::parse_integer(text);
+  if (!given) {
+    ctx.reply.error(command::error::kNotInteger);
+    return std::nullopt;
+  }
+  if (*given < 0) {
+    ctx.reply.error("ERR invalid expire time, must be >= 0");
+    return std::nullopt;
+  }
+  const int64_t base_ms = form.is_absolute ? 0 : ctx.now_ms();
+  if (*given > kLatestMs / form.unit_ms || *given * form.unit_ms > kLatestMs - base_ms) {
+    ctx.reply.error("ERR invalid expire time in '" + std::string(form.command) + "' command");
+    return std::nullopt;
+  }
+  return *given * form.unit_ms + base_ms;
+}
+
+Condition read_condition(std::string_view word) {
+  if (command::equals_ignore_case(word, "nx")) return Condition::kOnlyWithout;
+  if (command::equals_ignore_case(word, "xx")) return Condition::kOnlyWith;
+  if (command::equals_ignore_case(word, "gt")) return Condition::kOnlyLater;
+  if (command::equals_ignore_case(word, "lt")) return Condition::kOnlyEarlier;
+  return Condition::kNone;
+}
+
+Answer expire_field(types::HashWriter& hash, std::string_view field, Condition condition,
+                    int64_t when_ms, int64_t now_ms) {
+  std::string held;
+  HashValue value;
+  if (!hash.get(field, &held, &value)) return kNoField;
+  if (!holds(condition, value.expire_ms, when_ms)) return kNotMet;
+  if (when_ms <= now_ms) {
+    hash.remove(field);
+    return kDeleted;
+  }
+  value.expire_ms = when_ms;
+  hash.set(field, value);
+  return kDone;
+}
+
+void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kHash, &before);
+  if (found == Found::kWrongType) return;
+  const std::optional<int64_t> when_ms = expiry_time(ctx, args[2], form);
+  if (!when_ms) return;
+  const Condition condition = read_condition(args[3]);
+  const auto fields = read_fields(ctx.reply, args, condition == Condition::kNone ? 3 : 4,
+                                  "ERR Parameter `numFields` should be greater than 0");
+  if (!fields) return;
+  if (found == Found::kAbsent) return answer_all(ctx.reply, fields->size(), kNoField);
+  types::HashWriter hash(ctx.keys, ctx.db, args[1], &before, hash_limits(ctx));
+  bool any_set = false;
+  bool any_deleted = false;
+  ctx.reply.array(fields->size());
+  for (std::string_view field : *fields) {
+    const Answer answer = expire_field(hash, field, condition, *when_ms, ctx.now_ms());
+    any_set |= answer == kDone;
+    any_deleted |= answer == kDeleted;
+    ctx.reply.integer(answer);
+  }
+  const bool any_left = hash.finish();
+  if (any_set) ctx.keys.notify(notify::kHash, "hexpire", ctx.db, args[1]);
+  if (any_deleted) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
+  if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+}
+
+void hexpire(WriteContext& ctx, Args args) {
+  set_expiry(ctx, args, {.command = "hexpire", .unit_ms = 1000, .is_absolute = false});
+}
+void hpexpire(WriteContext& ctx, Args args) {
+  set_expiry(ctx, args, {.command = "hpexpire", .unit_ms = 1, .is_absolute = false});
+}
+void hexpireat(WriteContext& ctx, Args args) {
+  set_expiry(ctx, args, {.command = "hexpireat", .unit_ms = 1000, .is_absolute = true});
+}
+void hpexpireat(WriteContext& ctx, Args args) {
+  set_expiry(ctx, args, {.command = "hpexpireat", .unit_ms = 1, .is_absolute = true});
+}
+
+void hpersist(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kHash, &before);
+  if (found == Found::kWrongType) return;
+  const auto fields = read_fields(ctx.reply, args, 2, kCountError);
+  if (!fields) return;
+  if (found == Found::kAbsent) return answer_all(ctx.reply, fields->size(), kNoField);
+  types::HashWriter hash(ctx.keys, ctx.db, args[1], &before, hash_limits(ctx));
+  bool any = false;
+  std::string held;
+  ctx.reply.array(fields->size());
+  for (std::string_view field : *fields) {
+    HashValue value;
+    const bool there = hash.get(field, &held, &value);
+    const bool expires = there && value.expire_ms != 0;
+    if (expires) hash.set(field, {.bytes = value.bytes});
+    any |= expires;
+    ctx.reply.integer(!there ? kNoField : expires ? kDone : kNeverExpires);
+  }
+  hash.finish();
+  if (any) ctx.keys.notify(notify::kHash, "hpersist", ctx.db, args[1]);
+}
+
+// When fields expire, or how long from `since_ms` on, in units that are rounded up.
+void reply_expiry(ReadContext& ctx, Args args, int64_t unit_ms, int64_t since_ms) {
+  Record record;
+  Found found;
+  auto hash = read_hash(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  const auto fields = read_fields(ctx.reply, args, 2, kCountError);
+  if (!fields) return;
+  if (!hash) return answer_all(ctx.reply, fields->size(), kNoField);
+  std::string held;
+  ctx.reply.array(fields->size());
+  for (std::string_view field : *fields) {
+    HashValue value;
+    if (!hash->get(field, &held, &value)) {
+      ctx.reply.integer(kNoField);
+    } else if (value.expire_ms == 0) {
+      ctx.reply.integer(kNeverExpires);
+    } else {
+      ctx.reply.integer((value.expire_ms - since_ms + unit_ms - 1) / unit_ms);
+    }
+  }
+}
+
+void httl(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1000, ctx.now_ms());
+}
+void hpttl(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1, ctx.now_ms());
+}
+void hexpiretime(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1000, 0);
+}
+void hpexpiretime(ReadContext& ctx, Args args) {
+  reply_expiry(ctx, args, 1, 0);
+}
+
+constexpr CommandRow setting(std::string_view name, std::string_view summary,
+                             std::string_view arguments, command::WriteHandler handler) {
+  return {.name = name,
+          .arity = -6,
+          .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+          .acl = acl::kWrite | acl::kHash | acl::kFast,
+          .keys = {key_at(1, key::kRw | key::kUpdate)},
+          .group = "hash",
+          .since = "7.4.0",
+          .complexity = "O(N) with N fields",
+          .summary = summary,
+          .arguments = arguments,
+          .handler = handler};
+}
+
+constexpr CommandRow asking(std::string_view name, std::string_view summary, std::string_view tips,
+                            command::ReadHandler handler) {
+  return {.name = name,
+          .arity = -5,
+          .flags = flag::kReadonly | flag::kFast,
+          .acl = acl::kRead | acl::kHash | acl::kFast,
+          .keys = {key_at(1, key::kRo | key::kAccess)},
+          .group = "hash",
+          .since = "7.4.0",
+          .complexity = "O(N) with N fields",
+          .summary = summary,
+          .tips = tips,
+          .arguments = "key:key#0 fields:block=FIELDS(numfields:integer field:string*)",
+          .handler = handler};
+}
+
+#define INGOT_CONDITION_AND_FIELDS                                                         \
+  " condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)" \
+  " fields:block=FIELDS(numfields:integer field:string*)"
+
+constexpr CommandRow kRows[] = {
+    setting("hexpire", "Let fields expire after some seconds",
+            "key:key#0 seconds:integer" INGOT_CONDITION_AND_FIELDS, hexpire),
+    setting("hpexpire", "Let fields expire after some milliseconds",
+            "key:key#0 milliseconds:integer" INGOT_CONDITION_AND_FIELDS, hpexpire),
+    setting("hexpireat", "Let fields expire at a time in seconds",
+            "key:key#0 unix-time-seconds:unix-time" INGOT_CONDITION_AND_FIELDS, hexpireat),
+    setting("hpexpireat", "Let fields expire at a time in milliseconds",
+            "key:key#0 unix-time-milliseconds:unix-time" INGOT_CONDITION_AND_FIELDS, hpexpireat),
+    asking("httl", "How long fields still live, in seconds", "nondeterministic_output", httl),
+    asking("hpttl", "How long fields still live, in milliseconds", "nondeterministic_output",
+           hpttl),
+    asking("hexpiretime", "When fields expire, in seconds", {}, hexpiretime),
+    asking("hpexpiretime", "When fields expire, in milliseconds", {}, hpexpiretime),
+    {.name = "hpersist",
+     .arity = -5,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kHash | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "hash",
+     .since = "7.4.0",
+     .complexity = "O(N) with N fields",
+     .summary = "Let fields never expire",
+     .arguments = "key:key#0 fields:block=FIELDS(numfields:integer field:string*)",
+     .handler = hpersist},
+};
+
+#undef INGOT_CONDITION_AND_FIELDS
+
+}  // namespace
+
+std::span<const CommandRow> hash_expire_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

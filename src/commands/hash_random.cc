@@ -1,0 +1,256 @@
+// HRANDFIELD: fields of a hash by chance.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/element_reply.h"
+#include "src/commands/families.h"
+#include "src/commands/hash_key.h"
+#include "src/types/drawn_source.h"
+#include "src/types/member_table.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using types::Found;
+using types::HashReader;
+using types::HashValue;
+using types::Record;
+
+// More draws than this are no longer a short command.
+constexpr uint64_t kShortDraws = 32;
+// More draws, one by one, cost more than a walk, or are streamed.
+constexpr uint64_t kHeldDraws = 512;
+// A reply that cannot be streamed (inside a transaction that writes) holds no more.
+constexpr uint64_t kHeldDrawsMax = 1 << 20;
+
+using Random = std::mt19937_64;
+
+Random& dice() {
+  thread_local Random random{std::random_device{}()};
+  return random;
+}
+
+struct Request {
+  int64_t count = 0;  // negative: with repetitions
+  bool with_values = false;
+
+  bool repeats() const { return count < 0; }
+  uint64_t size() const { return static_cast<uint64_t>(repeats() ? -count : count); }
+};
+
+// The header of a reply with so many fields.
+void announce(ReplySink& reply, const Request& request, uint64_t fields) {
+  reply.array(request.with_values && reply.version() == 2 ? 2 * fields : fields);
+}
+
+void write_field(ReplySink& reply, bool with_value, std::string_view field,
+                 std::string_view value) {
+  if (with_value && reply.version() > 2) reply.array(2);
+  reply.bulk(field);
+  if (with_value) reply.bulk(value);
+}
+
+// The hash, and how many of its fields are alive.
+struct Source {
+  ReadContext& ctx;
+  const Record& record;
+  HashReader& hash;
+  uint64_t length;
+
+  storage::CollectionId id() const { return record.collection()->id; }
+  // Whether every field that is stored is alive, as nearly always.
+  bool is_fresh() const { return length == record.collection()->count; }
+};
+
+// Every field, or `wanted` of them in the order in which they stand, each set with equal chance.
+void reply_distinct(Source& source, const Request& request, uint64_t wanted) {
+  ReadContext& ctx = source.ctx;
+  // Takes a field with the chance that exactly `wanted` are taken at the end.
+  auto takes = [wanted, left = source.length, random = Random(dice()())]() mutable {
+    if (left == 0 || random() % left-- >= wanted) return false;
+    --wanted;
+    return true;
+  };
+  announce(ctx.reply, request, wanted);
+  if (!source.hash.is_large()) {
+    return source.hash.walk([&](std::string_view field, const HashValue& value) {
+      if (takes()) write_field(ctx.reply, request.with_values, field, value.bytes);
+      return true;
+    });
+  }
+  reply_elements(ctx, storage::Space::kData, storage::collection_begin(source.id()),
+                 storage::collection_end(source.id()), source.length,
+                 [takes, now_ms = ctx.now_ms(), with_values = request.with_values](
+                     std::string_view key, std::string_view stored, ReplySink& reply) mutable {
+                   HashValue value;
+                   if (!types::decode_hash_value(stored, &value)) value = {};
+                   if (!value.is_alive(now_ms) || !takes()) return;
+                   write_field(reply, with_values, types::member_of(key), value.bytes);
+                 });
+}
+
+// A few of many, each drawn by itself.
+void reply_few(Source& source, const Request& request) {
+  types::MemberTable table(source.ctx.keys.data(), source.id());
+  announce(source.ctx.reply, request, request.size());
+  std::unordered_set<std::string> drawn;
+  std::string field;
+  std::string stored;
+  HashValue value;
+  while (drawn.size() < request.size()) {
+    if (!table.random(dice(), source.length, &field, &stored)) return;
+    if (!types::decode_hash_value(stored, &value)) value = {};
+    if (drawn.insert(field).second) {
+      write_field(source.ctx.reply, request.with_values, field, value.bytes);
+    }
+  }
+}
+
+// Draws from a small hash, or from one that has to be walked because fields have expired: its live
+// fields are held.
+types::DrawnSource::Draw draw_from_held(Source& source, bool with_values) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  source.hash.walk([&](std::string_view field, const HashValue& value) {
+    pairs.emplace_back(field, with_values ? value.bytes : std::string_view());
+    return true;
+  });
+  return
+      [pairs = std::move(pairs), with_values](storage::Reader&, uint64_t count, ReplySink& reply) {
+        for (; count > 0 && !pairs.empty(); --count) {
+          const auto& [field, value] = pairs[dice()() % pairs.size()];
+          write_field(reply, with_values, field, value);
+        }
+      };
+}
+
+types::DrawnSource::Draw draw_from_table(const Source& source, bool with_values) {
+  return [id = source.id(), length = source.length, with_values](storage::Reader& data,
+                                                                 uint64_t count, ReplySink& reply) {
+    types::MemberTable table(data, id);
+    std::string field;
+    std::string stored;
+    HashValue value;
+    for (; count > 0 && table.random(dice(), length, &field, &stored); --count) {
+      if (!types::decode_hash_value(stored, &value)) value = {};
+      write_field(reply, with_values, field, value.bytes);
+    }
+  };
+}
+
+void reply_repeating(Source& source, const Request& request) {
+  ReadContext& ctx = source.ctx;
+  const uint64_t count = request.size();
+  const bool held = !source.hash.is_large() || !source.is_fresh();
+  if ((count > kShortDraws || held) && source.hash.is_large() && !ctx.keys.data().begin_walk()) {
+    return;
+  }
+  if (count > kHeldDraws && !ctx.view) {
+    if (!ctx.keys.data().begin_walk()) return;
+    if (count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
+  }
+  const auto draw = held ? draw_from_held(source, request.with_values)
+                         : draw_from_table(source, request.with_values);
+  announce(ctx.reply, request, count);
+  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
+  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
+                                                          ctx.reply.version()));
+}
+
+void reply_one(Source& source) {
+  const Request request{.count = -1};
+  const bool held = !source.hash.is_large() || !source.is_fresh();
+  if (held && source.hash.is_large() && !source.ctx.keys.data().begin_walk()) return;
+  const auto draw = held ? draw_from_held(source, request.with_values)
+                         : draw_from_table(source, request.with_values);
+  draw(source.ctx.keys.data(), 1, source.ctx.reply);
+}
+
+// Reads count and WITHVALUES; false when an error was answered.
+bool read_request(ReplySink& reply, Args args, Request* request) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const std::optional<int64_t> count = command::parse_integer(args[2]);
+  if (!count) {
+    reply.error(command::error::kNotInteger);
+    return false;
+  }
+  if (*count < -kMax) {
+    reply.error(
+        "ERR value is out of range, value must between -9223372036854775807 and "
+        "9223372036854775807");
+    return false;
+  }
+  request->count = *count;
+  if (args.size() == 3) return true;
+  request->with_values = command::equals_ignore_case(args[3], "withvalues");
+  if (args.size() > 4 || !request->with_values) {
+    reply.error(command::error::kSyntax);
+    return false;
+  }
+  if (*count >= -kMax / 2 && *count <= kMax / 2) return true;
+  reply.error("ERR value is out of range");
+  return false;
+}
+
+void hrandfield(ReadContext& ctx, Args args) {
+  Request request;
+  const bool one = args.size() == 2;
+  if (!one && !read_request(ctx.reply, args, &request)) return;
+  Record record;
+  Found found;
+  auto hash = read_hash(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  const uint64_t length = hash ? hash->length() : 0;
+  if (length == 0) return one ? ctx.reply.null() : ctx.reply.array(0);
+  Source source{.ctx = ctx, .record = record, .hash = *hash, .length = length};
+  if (one) return reply_one(source);
+  if (request.count == 0) return ctx.reply.array(0);
+  if (request.repeats()) return reply_repeating(source, request);
+  const uint64_t wanted = std::min(request.size(), source.length);
+  if (!hash->is_large() || !source.is_fresh() || wanted > kHeldDraws ||
+      wanted > source.length / 3) {
+    return reply_distinct(source, request, wanted);
+  }
+  if (wanted > kShortDraws && !ctx.keys.data().begin_walk()) return;
+  reply_few(source, request);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "hrandfield",
+     .arity = -2,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kHash | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "hash",
+     .since = "6.2.0",
+     .complexity = "O(N) with N fields asked for",
+     .summary = "Fields of a hash by chance",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 options:block?(count:integer withvalues:pure-token=WITHVALUES?)",
+     .handler = hrandfield},
+};
+
+}  // namespace
+
+std::span<const CommandRow> hash_random_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

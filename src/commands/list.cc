@@ -1,0 +1,462 @@
+// Elements of lists: LPUSH, LPOP, LRANGE, LINSERT, LREM and their relatives.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/element_reply.h"
+#include "src/commands/families.h"
+#include "src/commands/list_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using command::WriteContext;
+using types::Found;
+using types::ListEnd;
+using types::Record;
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent && only_existing) return ctx.reply.integer(0);
+  types::ListWriter list = list_writer(ctx, args[1], found == Found::kYes ? &before : nullptr);
+  for (const std::string_view element : args.subspan(2)) list.push(end, element);
+  list.finish();
+  ctx.keys.notify(notify::kList, push_event(end), ctx.db, args[1]);
+  ctx.reply.integer(static_cast<int64_t>(list.length()));
+}
+
+void lpush(WriteContext& ctx, Args args) {
+  push(ctx, args, ListEnd::kLeft, false);
+}
+void rpush(WriteContext& ctx, Args args) {
+  push(ctx, args, ListEnd::kRight, false);
+}
+void lpushx(WriteContext& ctx, Args args) {
+  push(ctx, args, ListEnd::kLeft, true);
+}
+void rpushx(WriteContext& ctx, Args args) {
+  push(ctx, args, ListEnd::kRight, true);
+}
+
+void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
+  if (args.size() > 3) return ctx.reply.error(command::wrong_arity_error(name));
+  const bool counted = args.size() == 3;
+  uint64_t count = 1;
+  if (counted) {
+    const auto given = command::parse_integer(args[2]);
+    if (!given || *given < 0) {
+      return ctx.reply.error("ERR value is out of range, must be positive");
+    }
+    count = static_cast<uint64_t>(*given);
+  }
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return counted ? ctx.reply.null_array() : ctx.reply.null();
+  if (count == 0) return ctx.reply.array(0);
+  types::ListWriter list = list_writer(ctx, args[1], &before);
+  std::string element;
+  count = std::min(count, list.length());
+  if (counted) ctx.reply.array(count);
+  for (uint64_t i = 0; i < count && !ctx.keys.data().failed(); ++i) {
+    list.pop(end, &element);
+    ctx.reply.bulk(element);
+  }
+  finish_removal(ctx, list, args[1], pop_event(end));
+}
+
+void lpop(WriteContext& ctx, Args args) {
+  pop(ctx, args, ListEnd::kLeft, "lpop");
+}
+void rpop(WriteContext& ctx, Args args) {
+  pop(ctx, args, ListEnd::kRight, "rpop");
+}
+
+void llen(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto list = read_list(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.integer(list ? static_cast<int64_t>(list->length()) : 0);
+}
+
+void lindex(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto list = read_list(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!list) return ctx.reply.null();
+  const auto given = command::parse_integer(args[2]);
+  if (!given) return ctx.reply.error(command::error::kNotInteger);
+  const auto index = list_index(*given, list->length());
+  std::string element;
+  if (!index) return ctx.reply.null();
+  if (list->get(*index, &element)) ctx.reply.bulk(element);
+}
+
+void lset(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.error(command::error::kNoSuchKey);
+  const auto given = command::parse_integer(args[2]);
+  if (!given) return ctx.reply.error(command::error::kNotInteger);
+  types::ListWriter list = list_writer(ctx, args[1], &before);
+  const auto index = list_index(*given, list.length());
+  if (!index) return ctx.reply.error(command::error::kOutOfRange);
+  list.set(*index, args[3]);
+  list.finish();
+  ctx.keys.notify(notify::kList, "lset", ctx.db, args[1]);
+  ctx.reply.ok();
+}
+
+void linsert(WriteContext& ctx, Args args) {
+  const bool before_it = command::equals_ignore_case(args[2], "before");
+  if (!before_it && !command::equals_ignore_case(args[2], "after")) {
+    return ctx.reply.error(command::error::kSyntax);
+  }
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  types::ListWriter list = list_writer(ctx, args[1], &before);
+  if (!list.insert(before_it, args[3], args[4])) return ctx.reply.integer(-1);
+  list.finish();
+  ctx.keys.notify(notify::kList, "linsert", ctx.db, args[1]);
+  ctx.reply.integer(static_cast<int64_t>(list.length()));
+}
+
+void lrem(WriteContext& ctx, Args args) {
+  ArgReader reader(args, 2);
+  const int64_t count = reader.integer();
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  types::ListWriter list = list_writer(ctx, args[1], &before);
+  const uint64_t removed = list.remove(count, args[3]);
+  if (removed != 0) finish_removal(ctx, list, args[1], "lrem");
+  ctx.reply.integer(static_cast<int64_t>(removed));
+}
+
+// What a start and an end that count from both sides select, as [first, end).
+struct Selection {
+  uint64_t first = 0;
+  uint64_t end = 0;
+};
+
+Selection select(int64_t start, int64_t end, uint64_t length) {
+  const auto size = static_cast<int64_t>(length);
+  if (start < 0) start = std::max<int64_t>(0, start + size);
+  if (end < 0) end += size;
+  if (start > end || start >= size) return {};
+  return {.first = static_cast<uint64_t>(start),
+          .end = static_cast<uint64_t>(std::min(end, size - 1)) + 1};
+}
+
+void ltrim(WriteContext& ctx, Args args) {
+  ArgReader reader(args, 2);
+  const int64_t start = reader.integer();
+  const int64_t end = reader.integer();
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.ok();
+  types::ListWriter list = list_writer(ctx, args[1], &before);
+  const Selection kept = select(start, end, list.length());
+  bool left = true;
+  if (kept.first == kept.end) {
+    ctx.keys.remove(ctx.db, args[1], before);
+    left = false;
+  } else {
+    for (uint64_t i = list.length(); i > kept.end; --i) list.pop(ListEnd::kRight, nullptr);
+    for (uint64_t i = 0; i < kept.first; ++i) list.pop(ListEnd::kLeft, nullptr);
+    list.finish();
+  }
+  ctx.keys.notify(notify::kList, "ltrim", ctx.db, args[1]);
+  if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  ctx.reply.ok();
+}
+
+void lrange(ReadContext& ctx, Args args) {
+  ArgReader reader(args, 2);
+  const int64_t start = reader.integer();
+  const int64_t end = reader.integer();
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  Record record;
+  Found found;
+  auto list = read_list(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!list) return ctx.reply.array(0);
+  const Selection selected = select(start, end, list->length());
+  uint64_t count = selected.end - selected.first;
+  ctx.reply.array(count);
+  if (count == 0) return;
+  if (list->is_large()) {
+    return reply_elements(ctx, storage::Space::kData, list->key_at(selected.first),
+                          list->key_at(selected.end), count,
+                          [](std::string_view, std::string_view stored, ReplySink& reply) {
+                            reply.bulk(types::element_of(stored));
+                          });
+  }
+  list->walk(selected.first, [&](std::string_view element) {
+    ctx.reply.bulk(element);
+    return --count != 0;
+  });
+}
+
+struct PositionOptions {
+  int64_t rank = 1;
+  std::optional<int64_t> count;
+  int64_t most = 0;  // elements to compare; 0: all
+};
+
+bool read_position_options(ReadContext& ctx, Args args, PositionOptions* options) {
+  ArgReader reader(args, 3);
+  while (reader.more() && reader.left() >= 2) {
+    if (reader.word("rank")) {
+      options->rank = reader.integer();
+      if (options->rank == 0) {
+        reader.fail(
+            "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
+            "or use negative to start from the end of the list");
+      }
+    } else if (reader.word("count")) {
+      options->count = reader.integer_between(0, kMax, "ERR COUNT can't be negative");
+    } else if (reader.word("maxlen")) {
+      options->most = reader.integer_between(0, kMax, "ERR MAXLEN can't be negative");
+    } else {
+      break;
+    }
+  }
+  if (!reader.done()) ctx.reply.error(reader.error());
+  return !reader.failed();
+}
+
+void lpos(ReadContext& ctx, Args args) {
+  constexpr uint64_t kShortWalk = 512;
+  PositionOptions options;
+  if (!read_position_options(ctx, args, &options)) return;
+  Record record;
+  Found found;
+  auto list = read_list(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!list) return options.count ? ctx.reply.array(0) : ctx.reply.null();
+  const bool is_short = options.most != 0 && static_cast<uint64_t>(options.most) <= kShortWalk;
+  if (list->length() > kShortWalk && !is_short && !ctx.keys.data().begin_walk()) return;
+  const bool back = options.rank < 0;
+  // Redis takes the smallest number, which has no opposite, for the first match from the end.
+  int64_t skip = options.rank < -kMax ? 0 : std::abs(options.rank) - 1;
+  const int64_t wanted = options.count.value_or(1);
+  int64_t seen = 0;
+  std::vector<int64_t> positions;
+  auto compare = [&](std::string_view element) {
+    const int64_t at = seen++;
+    if (element == args[2] && --skip < 0) {
+      positions.push_back(back ? static_cast<int64_t>(list->length()) - 1 - at : at);
+    }
+    const bool enough = wanted != 0 && static_cast<int64_t>(positions.size()) == wanted;
+    return !enough && seen != options.most;
+  };
+  back ? list->walk_back(compare) : list->walk(0, compare);
+  if (!options.count) {
+    return positions.empty() ? ctx.reply.null() : ctx.reply.integer(positions.front());
+  }
+  ctx.reply.array(positions.size());
+  for (const int64_t position : positions) ctx.reply.integer(position);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "lindex",
+     .arity = 3,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(1) at the ends and while dense, else O(log N)",
+     .summary = "An element of a list by its index",
+     .arguments = "key:key#0 index:integer",
+     .handler = lindex},
+    {.name = "linsert",
+     .arity = 5,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "2.2.0",
+     .complexity = "O(N) with N elements before the pivot",
+     .summary = "Insert an element beside another",
+     .arguments = "key:key#0 where:oneof(before:pure-token=BEFORE after:pure-token=AFTER) "
+                  "pivot:string element:string",
+     .handler = linsert},
+    {.name = "llen",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "How long a list is",
+     .arguments = "key:key#0",
+     .handler = llen},
+    {.name = "lpop",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements taken",
+     .summary = "Take elements from the beginning of a list",
+     .history = "6.2.0: Several at once.",
+     .arguments = "key:key#0 count:integer@6.2.0?",
+     .handler = lpop},
+    {.name = "lpos",
+     .arity = -3,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "list",
+     .since = "6.0.6",
+     .complexity = "O(N) with N elements of the list",
+     .summary = "Where an element stands in a list",
+     .arguments = "key:key#0 element:string rank:integer=RANK? num-matches:integer=COUNT? "
+                  "len:integer=MAXLEN?",
+     .handler = lpos},
+    {.name = "lpush",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements added",
+     .summary = "Add elements at the beginning of a list",
+     .history = "2.4.0: Several at once.",
+     .arguments = "key:key#0 element:string*",
+     .handler = lpush},
+    {.name = "lpushx",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "2.2.0",
+     .complexity = "O(N) with N elements added",
+     .summary = "Add elements at the beginning of a list that exists",
+     .history = "4.0.0: Several at once.",
+     .arguments = "key:key#0 element:string*",
+     .handler = lpushx},
+    {.name = "lrange",
+     .arity = 4,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements answered",
+     .summary = "A part of a list",
+     .arguments = "key:key#0 start:integer stop:integer",
+     .handler = lrange},
+    {.name = "lrem",
+     .arity = 4,
+     .flags = flag::kWrite,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements of the list",
+     .summary = "Remove elements that equal one",
+     .arguments = "key:key#0 count:integer element:string",
+     .handler = lrem},
+    {.name = "lset",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(1) at the ends and while dense, else O(log N)",
+     .summary = "Replace an element of a list",
+     .arguments = "key:key#0 index:integer element:string",
+     .handler = lset},
+    {.name = "ltrim",
+     .arity = 4,
+     .flags = flag::kWrite,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements removed",
+     .summary = "Keep only a part of a list",
+     .arguments = "key:key#0 start:integer stop:integer",
+     .handler = ltrim},
+    {.name = "rpop",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements taken",
+     .summary = "Take elements from the end of a list",
+     .history = "6.2.0: Several at once.",
+     .arguments = "key:key#0 count:integer@6.2.0?",
+     .handler = rpop},
+    {.name = "rpush",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "1.0.0",
+     .complexity = "O(N) with N elements added",
+     .summary = "Add elements at the end of a list",
+     .history = "2.4.0: Several at once.",
+     .arguments = "key:key#0 element:string*",
+     .handler = rpush},
+    {.name = "rpushx",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kList | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "2.2.0",
+     .complexity = "O(N) with N elements added",
+     .summary = "Add elements at the end of a list that exists",
+     .history = "4.0.0: Several at once.",
+     .arguments = "key:key#0 element:string*",
+     .handler = rpushx},
+};
+
+}  // namespace
+
+std::span<const CommandRow> list_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

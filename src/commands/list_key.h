@@ -1,0 +1,53 @@
+// How the commands on lists find theirs.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/commands/typed_key.h"
+#include "src/exec/services.h"
+#include "src/server/config.h"
+#include "src/types/list.h"
+
+namespace ingot::commands {
+
+inline types::ListWriter list_writer(command::WriteContext& ctx, std::string_view key,
+                                     const types::Record* before) {
+  const auto settings = ctx.services.config.settings();
+  return {ctx.keys, ctx.db, key, before, settings->inline_max_bytes};
+}
+
+// The list of a key, or nothing: it is not there, or an error was answered.
+template <typename Context>
+std::optional<types::ListReader> read_list(Context& ctx, std::string_view key,
+                                           types::Record* record, types::Found* found) {
+  *found = find_typed(ctx, key, storage::ValueType::kList, record);
+  if (*found != types::Found::kYes) return std::nullopt;
+  return std::make_optional<types::ListReader>(ctx.keys.data(), *record);
+}
+
+// An index as Redis takes it, from the end when negative; nothing when it is outside.
+inline std::optional<uint64_t> list_index(int64_t index, uint64_t length) {
+  const auto size = static_cast<int64_t>(length);
+  if (index < 0) index += size;
+  if (index < 0 || index >= size) return std::nullopt;
+  return static_cast<uint64_t>(index);
+}
+
+// Stores a list that something was taken from, and tells so.
+inline void finish_removal(command::WriteContext& ctx, types::ListWriter& list,
+                           std::string_view key, std::string_view event) {
+  const bool left = list.finish();
+  ctx.keys.notify(types::notify::kList, event, ctx.db, key);
+  if (!left) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, key);
+}
+
+inline std::string_view pop_event(types::ListEnd end) {
+  return end == types::ListEnd::kLeft ? "lpop" : "rpop";
+}
+inline std::string_view push_event(types::ListEnd end) {
+  return end == types::ListEnd::kLeft ? "lpush" : "rpush";
+}
+
+}  // namespace ingot::commands

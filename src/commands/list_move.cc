@@ -1,0 +1,351 @@
+// Lists that feed lists and clients: LMOVE, LMPOP and the blocking commands.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/blocking.h"
+#include "src/commands/families.h"
+#include "src/commands/list_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::keys_between;
+using command::WriteContext;
+using types::Found;
+using types::ListEnd;
+using types::Record;
+
+// LEFT or RIGHT; anything else is answered as an error.
+std::optional<ListEnd> read_end(WriteContext& ctx, std::string_view word) {
+  if (command::equals_ignore_case(word, "left")) return ListEnd::kLeft;
+  if (command::equals_ignore_case(word, "right")) return ListEnd::kRight;
+  ctx.reply.error(command::error::kSyntax);
+  return std::nullopt;
+}
+
+struct Move {
+  std::string_view source;
+  std::string_view target;
+  ListEnd from = ListEnd::kRight;
+  ListEnd to = ListEnd::kLeft;
+};
+
+// False when the source is not there.
+bool move_element(WriteContext& ctx, const Move& move) {
+  Record before;
+  const Found found = find_typed(ctx, move.source, storage::ValueType::kList, &before);
+  if (found != Found::kYes) return found == Found::kWrongType;
+  types::ListWriter source = list_writer(ctx, move.source, &before);
+  std::string element;
+  if (move.source == move.target) {
+    source.pop(move.from, &element);
+    source.push(move.to, element);
+    source.finish();
+  } else {
+    Record target_before;
+    const Found target_found =
+        find_typed(ctx, move.target, storage::ValueType::kList, &target_before);
+    if (target_found == Found::kWrongType) return true;
+    source.pop(move.from, &element);
+    types::ListWriter target =
+        list_writer(ctx, move.target, target_found == Found::kYes ? &target_before : nullptr);
+    target.push(move.to, element);
+    target.finish();
+  }
+  ctx.keys.notify(notify::kList, push_event(move.to), ctx.db, move.target);
+  if (move.source == move.target) {
+    ctx.keys.notify(notify::kList, pop_event(move.from), ctx.db, move.source);
+  } else {
+    finish_removal(ctx, source, move.source, pop_event(move.from));
+  }
+  ctx.reply.bulk(element);
+  return true;
+}
+
+std::optional<Move> read_move(WriteContext& ctx, Args args) {
+  const auto from = read_end(ctx, args[3]);
+  if (!from) return std::nullopt;
+  const auto to = read_end(ctx, args[4]);
+  if (!to) return std::nullopt;
+  return Move{.source = args[1], .target = args[2], .from = *from, .to = *to};
+}
+
+void lmove(WriteContext& ctx, Args args) {
+  const auto move = read_move(ctx, args);
+  if (move && !move_element(ctx, *move)) ctx.reply.null();
+}
+
+void rpoplpush(WriteContext& ctx, Args args) {
+  if (!move_element(ctx, {.source = args[1], .target = args[2]})) ctx.reply.null();
+}
+
+void move_or_wait(WriteContext& ctx, Args args, const Move& move) {
+  const auto until_ms = wait_until(ctx, args.back());
+  if (!until_ms) return;
+  Record source;
+  // Something else that came into being under the name feeds nobody.
+  const bool other = ctx.fed && types::find_as(ctx.keys, ctx.db, move.source,
+                                               storage::ValueType::kList, &source) != Found::kYes;
+  if (!other && move_element(ctx, move)) return;
+  wait_for(ctx, args.subspan(1, 1), *until_ms, answer_null);
+}
+
+void blmove(WriteContext& ctx, Args args) {
+  if (const auto move = read_move(ctx, args)) move_or_wait(ctx, args, *move);
+}
+
+void brpoplpush(WriteContext& ctx, Args args) {
+  move_or_wait(ctx, args, {.source = args[1], .target = args[2]});
+}
+
+enum class Try : uint8_t { kDone, kNothing };
+
+// Finds the first of the keys that holds a list; an error is answered for another type, unless the
+// key was fed.
+template <typename Serve>
+Try serve_first(WriteContext& ctx, Args keys, const Serve& serve) {
+  for (const std::string_view name : keys_to_try(ctx, keys)) {
+    Record before;
+    const Found found = types::find_as(ctx.keys, ctx.db, name, storage::ValueType::kList, &before);
+    if (found == Found::kYes) {
+      serve(name, before);
+      return Try::kDone;
+    }
+    if (found == Found::kWrongType && !ctx.fed) {
+      ctx.reply.error(command::error::kWrongType);
+      return Try::kDone;
+    }
+  }
+  return Try::kNothing;
+}
+
+void blocking_pop(WriteContext& ctx, Args args, ListEnd end) {
+  const auto until_ms = wait_until(ctx, args.back());
+  if (!until_ms) return;
+  const Args keys = args.subspan(1, args.size() - 2);
+  const Try tried = serve_first(ctx, keys, [&](std::string_view name, const Record& before) {
+    types::ListWriter list = list_writer(ctx, name, &before);
+    std::string element;
+    list.pop(end, &element);
+    finish_removal(ctx, list, name, pop_event(end));
+    ctx.reply.array(2);
+    ctx.reply.bulk(name);
+    ctx.reply.bulk(element);
+  });
+  if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms, answer_null_array);
+}
+
+void blpop(WriteContext& ctx, Args args) {
+  blocking_pop(ctx, args, ListEnd::kLeft);
+}
+void brpop(WriteContext& ctx, Args args) {
+  blocking_pop(ctx, args, ListEnd::kRight);
+}
+
+struct PopSeveral {
+  Args keys;
+  ListEnd end = ListEnd::kLeft;
+  uint64_t count = 1;
+};
+
+// Reads numkeys key ... LEFT|RIGHT [COUNT count]; nothing when an error was answered.
+std::optional<PopSeveral> read_pop_several(WriteContext& ctx, Args args) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  ArgReader reader(args, 0);
+  const int64_t count = reader.integer_between(1, kMax, "ERR numkeys should be greater than 0");
+  if (reader.failed()) {
+    ctx.reply.error(reader.error());
+    return std::nullopt;
+  }
+  const auto keys = static_cast<uint64_t>(count);
+  if (keys >= args.size() - 1) {
+    ctx.reply.error(command::error::kSyntax);
+    return std::nullopt;
+  }
+  PopSeveral pop{.keys = args.subspan(1, keys)};
+  const auto end = read_end(ctx, args[1 + keys]);
+  if (!end) return std::nullopt;
+  pop.end = *end;
+  ArgReader options(args, 2 + keys);
+  bool counted = false;
+  while (options.more()) {
+    if (counted || options.left() < 2 || !options.word("count")) {
+      options.fail(command::error::kSyntax);
+      break;
+    }
+    counted = true;
+    pop.count = static_cast<uint64_t>(
+        options.integer_between(1, kMax, "ERR count should be greater than 0"));
+  }
+  if (!options.failed()) return pop;
+  ctx.reply.error(options.error());
+  return std::nullopt;
+}
+
+Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
+  return serve_first(ctx, pop.keys, [&](std::string_view name, const Record& before) {
+    types::ListWriter list = list_writer(ctx, name, &before);
+    const uint64_t count = std::min(pop.count, list.length());
+    ctx.reply.array(2);
+    ctx.reply.bulk(name);
+    ctx.reply.array(count);
+    std::string element;
+    for (uint64_t i = 0; i < count && !ctx.keys.data().failed(); ++i) {
+      list.pop(pop.end, &element);
+      ctx.reply.bulk(element);
+    }
+    finish_removal(ctx, list, name, pop_event(pop.end));
+  });
+}
+
+void lmpop(WriteContext& ctx, Args args) {
+  const auto pop = read_pop_several(ctx, args.subspan(1));
+  if (pop && pop_several(ctx, *pop) == Try::kNothing) ctx.reply.null_array();
+}
+
+void blmpop(WriteContext& ctx, Args args) {
+  const auto until_ms = wait_until(ctx, args[1]);
+  if (!until_ms) return;
+  const auto pop = read_pop_several(ctx, args.subspan(2));
+  if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
+  wait_for(ctx, pop->keys, *until_ms, answer_null_array);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "blmove",
+     .arity = 6,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kNoScript | flag::kBlocking,
+     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Move an element from one list to another, or wait for one",
+     .arguments = "source:key#0 destination:key#1 wherefrom:oneof(left:pure-token=LEFT "
+                  "right:pure-token=RIGHT) whereto:oneof(left:pure-token=LEFT "
+                  "right:pure-token=RIGHT) timeout:double",
+     .handler = blmove},
+    {.name = "blmpop",
+     .arity = -5,
+     .flags = flag::kWrite | flag::kBlocking | flag::kMovableKeys,
+     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
+     .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
+               .begin = 2,
+               .find = command::KeySpec::Find::kKeyCount,
+               .last = 0,
+               .first_key = 1,
+               .step = 1}},
+     .group = "list",
+     .since = "7.0.0",
+     .complexity = "O(N+M) with N keys and M elements",
+     .summary = "Take elements from the first list that has any, or wait",
+     .arguments = "timeout:double numkeys:integer key:key#0* where:oneof(left:pure-token=LEFT "
+                  "right:pure-token=RIGHT) count:integer=COUNT?",
+     .handler = blmpop},
+    {.name = "blpop",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kNoScript | flag::kBlocking,
+     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
+     .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "list",
+     .since = "2.0.0",
+     .complexity = "O(N) with N keys",
+     .summary = "Take the first element of a list, or wait for one",
+     .history = "6.0.0: Fractions of a second.",
+     .arguments = "key:key#0* timeout:double",
+     .handler = blpop},
+    {.name = "brpop",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kNoScript | flag::kBlocking,
+     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
+     .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "list",
+     .since = "2.0.0",
+     .complexity = "O(N) with N keys",
+     .summary = "Take the last element of a list, or wait for one",
+     .history = "6.0.0: Fractions of a second.",
+     .arguments = "key:key#0* timeout:double",
+     .handler = brpop},
+    {.name = "brpoplpush",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kNoScript | flag::kBlocking,
+     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "2.2.0",
+     .complexity = "O(1)",
+     .summary = "Move the last element of a list to the beginning of another, or wait",
+     .deprecated_since = "6.2.0",
+     .replaced_by = "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
+     .history = "6.0.0: Fractions of a second.",
+     .arguments = "source:key#0 destination:key#1 timeout:double",
+     .handler = brpoplpush},
+    {.name = "lmove",
+     .arity = 5,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Move an element from one list to another",
+     .arguments =
+         "source:key#0 destination:key#1 wherefrom:oneof(left:pure-token=LEFT "
+         "right:pure-token=RIGHT) whereto:oneof(left:pure-token=LEFT right:pure-token=RIGHT)",
+     .handler = lmove},
+    {.name = "lmpop",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kMovableKeys,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
+               .begin = 1,
+               .find = command::KeySpec::Find::kKeyCount,
+               .last = 0,
+               .first_key = 1,
+               .step = 1}},
+     .group = "list",
+     .since = "7.0.0",
+     .complexity = "O(N+M) with N keys and M elements",
+     .summary = "Take elements from the first list that has any",
+     .arguments = "numkeys:integer key:key#0* where:oneof(left:pure-token=LEFT "
+                  "right:pure-token=RIGHT) count:integer=COUNT?",
+     .handler = lmpop},
+    {.name = "rpoplpush",
+     .arity = 3,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kList | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kRw | key::kInsert)},
+     .group = "list",
+     .since = "1.2.0",
+     .complexity = "O(1)",
+     .summary = "Move the last element of a list to the beginning of another",
+     .deprecated_since = "6.2.0",
+     .replaced_by = "`LMOVE` with the `RIGHT` and `LEFT` arguments",
+     .arguments = "source:key#0 destination:key#1",
+     .handler = rpoplpush},
+};
+
+}  // namespace
+
+std::span<const CommandRow> list_move_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

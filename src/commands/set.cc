@@ -1,0 +1,279 @@
+// Members of sets, one by one and all: SADD, SREM, SISMEMBER, SMEMBERS and their relatives.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/context.h"
+#include "src/commands/element_reply.h"
+#include "src/commands/element_scan.h"
+#include "src/commands/families.h"
+#include "src/commands/set_key.h"
+#include "src/types/member_table.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+
+// A larger COUNT of SSCAN is a walk.
+constexpr uint64_t kShortScan = 256;
+// So many bytes end a call of SSCAN, whatever its COUNT.
+constexpr size_t kScanBytesMax = 4 << 20;
+constexpr uint64_t kScanStep = 64;  // members between two looks at that
+
+void sadd(WriteContext& ctx, Args args) {
+  Record before;
+  auto set = open_set(ctx, args[1], &before);
+  if (!set) return;
+  int64_t added = 0;
+  for (const std::string_view member : args.subspan(2)) added += set->add(member);
+  set->finish();
+  if (added != 0) ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[1]);
+  ctx.reply.integer(added);
+}
+
+void srem(WriteContext& ctx, Args args) {
+  Record before;
+  auto set = open_set(ctx, args[1], &before);
+  if (!set) return;
+  int64_t removed = 0;
+  for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
+  if (removed != 0) {
+    const bool left = set->finish();
+    ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
+    if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  }
+  ctx.reply.integer(removed);
+}
+
+void smove(WriteContext& ctx, Args args) {
+  const std::string_view member = args[3];
+  Record from;
+  Record to;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kSet, &from);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  const Found target_found = find_typed(ctx, args[2], storage::ValueType::kSet, &to);
+  if (target_found == Found::kWrongType) return;
+  if (args[1] == args[2]) {
+    return ctx.reply.integer(types::SetReader(ctx.keys.data(), from).contains(member));
+  }
+  types::SetWriter source(ctx.keys, ctx.db, args[1], &from, set_limits(ctx));
+  if (!source.remove(member)) return ctx.reply.integer(0);
+  const bool left = source.finish();
+  ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
+  if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  types::SetWriter target(ctx.keys, ctx.db, args[2], target_found == Found::kYes ? &to : nullptr,
+                          set_limits(ctx));
+  if (target.add(member)) {
+    target.finish();
+    ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[2]);
+  }
+  ctx.reply.integer(1);
+}
+
+void scard(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.integer(set ? static_cast<int64_t>(set->size()) : 0);
+}
+
+void sismember(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.integer(set && set->contains(args[2]));
+}
+
+void smismember(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.array(args.size() - 2);
+  for (const std::string_view member : args.subspan(2)) {
+    ctx.reply.integer(set && set->contains(member));
+  }
+}
+
+void smembers(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.set(set ? set->size() : 0);
+  if (!set) return;
+  if (set->is_large() && record.limit_passed()) {
+    const storage::CollectionId id = record.collection()->id;
+    return reply_elements(ctx, storage::Space::kData, storage::collection_begin(id),
+                          storage::collection_end(id), set->size(),
+                          [](std::string_view element, std::string_view, ReplySink& reply) {
+                            reply.bulk(types::member_of(element));
+                          });
+  }
+  set->walk([&](std::string_view member) {
+    ctx.reply.bulk(member);
+    return true;
+  });
+}
+
+void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<std::string>& members) {
+  reply.array(2);
+  reply.bulk(std::to_string(cursor));
+  reply.array(members.size());
+  for (const std::string& member : members) reply.bulk(member);
+}
+
+void sscan(ReadContext& ctx, Args args) {
+  auto cursor = parse_cursor(args[2]);
+  if (!cursor) return ctx.reply.error(kInvalidCursor);
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  std::vector<std::string> members;
+  if (!set) return reply_scan(ctx.reply, 0, members);
+  const auto scan = read_element_scan(ctx.reply, args);
+  if (!scan) return;
+  size_t bytes = 0;
+  auto take = [&](std::string_view member) {
+    if (!scan->matches(member)) return true;
+    bytes += member.size();
+    members.emplace_back(member);
+    return true;
+  };
+  // What Redis keeps as an intset it answers whole; so is what stands in one record.
+  if (!set->is_large() || !record.limit_passed()) {
+    set->walk(take);
+    return reply_scan(ctx.reply, 0, members);
+  }
+  if (scan->count > kShortScan && !ctx.keys.data().begin_walk()) return;
+  types::MemberTable table(ctx.keys.data(), record.collection()->id);
+  uint64_t left = scan->count;
+  do {
+    const uint64_t step = std::min(left, kScanStep);
+    cursor =
+        table.scan(*cursor, step, [&](std::string_view member, std::string_view) { take(member); });
+    left -= step;
+  } while (left > 0 && *cursor != 0 && bytes < kScanBytesMax);
+  reply_scan(ctx.reply, *cursor, members);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "sadd",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kInsert)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(N) with N members",
+     .summary = "Add members to a set",
+     .history = "2.4.0: Several members at once.",
+     .arguments = "key:key#0 member:string*",
+     .handler = sadd},
+    {.name = "scard",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "How many members a set has",
+     .arguments = "key:key#0",
+     .handler = scard},
+    {.name = "sismember",
+     .arity = 3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Whether a set has a member",
+     .arguments = "key:key#0 member:string",
+     .handler = sismember},
+    {.name = "smembers",
+     .arity = 2,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kSet | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(N) with N members of the set",
+     .summary = "The members of a set",
+     .tips = "nondeterministic_output_order",
+     .arguments = "key:key#0",
+     .handler = smembers},
+    {.name = "smismember",
+     .arity = -3,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "set",
+     .since = "6.2.0",
+     .complexity = "O(N) with N members asked for",
+     .summary = "Whether a set has each of some members",
+     .arguments = "key:key#0 member:string*",
+     .handler = smismember},
+    {.name = "smove",
+     .arity = 4,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
+              key_at(2, key::kRw | key::kInsert)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Move a member from one set to another",
+     .arguments = "source:key#0 destination:key#1 member:string",
+     .handler = smove},
+    {.name = "srem",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(N) with N members given",
+     .summary = "Remove members from a set",
+     .history = "2.4.0: Several members at once.",
+     .arguments = "key:key#0 member:string*",
+     .handler = srem},
+    {.name = "sscan",
+     .arity = -3,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kSet | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "set",
+     .since = "2.8.0",
+     .complexity = "O(1) for a call, O(N) for all of the set",
+     .summary = "Walk the members of a set",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 cursor:integer pattern:pattern=MATCH? count:integer=COUNT?",
+     .handler = sscan},
+};
+
+}  // namespace
+
+std::span<const CommandRow> set_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,226 @@
+// Members of sets by chance: SRANDMEMBER, SPOP.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/set_key.h"
+#include "src/types/drawn_source.h"
+#include "src/types/member_table.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+using types::SetReader;
+
+// More draws than this are no longer a short command.
+constexpr uint64_t kShortDraws = 32;
+// A reply with more draws is streamed.
+constexpr uint64_t kHeldDraws = 512;
+// One that cannot be streamed (inside a transaction that writes) holds no more.
+constexpr uint64_t kHeldDrawsMax = 1 << 20;
+
+using Random = std::mt19937_64;
+
+Random& dice() {
+  thread_local Random random{std::random_device{}()};
+  return random;
+}
+
+// `wanted` different members, each set of them with equal chance; fewer only after a failure.
+std::vector<std::string> draw_distinct(SetReader& set, uint64_t wanted) {
+  std::vector<std::string> members;
+  const uint64_t size = set.size();
+  if (!set.is_large() || wanted > size / 3) {
+    uint64_t left = size;
+    set.walk([&](std::string_view member) {
+      // Takes a member with the chance that exactly `wanted` are taken at the end.
+      if (left != 0 && dice()() % left-- < wanted - members.size()) members.emplace_back(member);
+      return members.size() < wanted;
+    });
+    return members;
+  }
+  std::unordered_set<std::string> drawn;
+  std::string member;
+  while (drawn.size() < wanted && set.random(dice(), &member)) {
+    if (drawn.insert(member).second) members.push_back(member);
+  }
+  return members;
+}
+
+types::DrawnSource::Draw repeated_draw(SetReader& set, const Record& record) {
+  if (set.is_large()) {
+    const storage::CollectionId id = record.collection()->id;
+    return [id, size = set.size()](storage::Reader& data, uint64_t count, ReplySink& reply) {
+      types::MemberTable table(data, id);
+      std::string member;
+      std::string value;
+      for (; count > 0 && table.random(dice(), size, &member, &value); --count) reply.bulk(member);
+    };
+  }
+  std::vector<std::string> members;
+  set.walk([&](std::string_view member) {
+    members.emplace_back(member);
+    return true;
+  });
+  return [members = std::move(members)](storage::Reader&, uint64_t count, ReplySink& reply) {
+    for (; count > 0 && !members.empty(); --count) reply.bulk(members[dice()() % members.size()]);
+  };
+}
+
+void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint64_t count) {
+  if (count > kShortDraws && set.is_large() && !ctx.keys.data().begin_walk()) return;
+  if (count > kHeldDraws && !ctx.view) {
+    if (!ctx.keys.data().begin_walk()) return;
+    if (count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
+  }
+  const auto draw = repeated_draw(set, record);
+  ctx.reply.array(count);
+  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
+  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
+                                                          ctx.reply.version()));
+}
+
+void srandmember(ReadContext& ctx, Args args) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const bool one = args.size() == 2;
+  int64_t count = 1;
+  if (!one) {
+    const auto given = command::parse_integer(args[2]);
+    if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
+    if (!given) return ctx.reply.error(command::error::kNotInteger);
+    if (*given < -kMax) {
+      return ctx.reply.error(
+          "ERR value is out of range, value must between -9223372036854775807 and "
+          "9223372036854775807");
+    }
+    count = *given;
+  }
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!set) return one ? ctx.reply.null() : ctx.reply.array(0);
+  if (one) {
+    std::string member;
+    if (set->random(dice(), &member)) ctx.reply.bulk(member);
+    return;
+  }
+  if (count < 0) return reply_repeated(ctx, *set, record, static_cast<uint64_t>(-count));
+  const uint64_t wanted = std::min(static_cast<uint64_t>(count), set->size());
+  if (wanted > kShortDraws && set->is_large() && !ctx.keys.data().begin_walk()) return;
+  const std::vector<std::string> members = draw_distinct(*set, wanted);
+  ctx.reply.array(members.size());
+  for (const std::string& member : members) ctx.reply.bulk(member);
+}
+
+// Removes the members from a set that had them; `most_go` when few are left: then Redis builds the
+// rest anew, which may be an intset again.
+void take_away(WriteContext& ctx, std::string_view name, const Record& record,
+               const std::vector<std::string>& members, bool most_go) {
+  if (most_go) {
+    const std::unordered_set<std::string_view> gone(members.begin(), members.end());
+    types::SetWriter rest(ctx.keys, ctx.db, name, &record, set_limits(ctx),
+                          types::SetWriter::Begin::kFresh);
+    SetReader(ctx.keys.data(), record).walk([&](std::string_view member) {
+      if (!gone.contains(member)) rest.add(member);
+      return true;
+    });
+    rest.keep_expiry(record.expire_ms());
+    rest.finish();
+    return;
+  }
+  types::SetWriter set(ctx.keys, ctx.db, name, &record, set_limits(ctx));
+  for (const std::string& member : members) set.remove(member);
+  set.finish();
+}
+
+void spop(WriteContext& ctx, Args args) {
+  const bool one = args.size() == 2;
+  uint64_t count = 1;
+  if (!one) {
+    if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
+    const auto given = command::parse_integer(args[2]);
+    if (!given || *given < 0) {
+      return ctx.reply.error("ERR value is out of range, must be positive");
+    }
+    count = static_cast<uint64_t>(*given);
+  }
+  Record record;
+  Found found;
+  auto set = read_set(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!set) return one ? ctx.reply.null() : ctx.reply.set(0);
+  if (count == 0) return ctx.reply.set(0);
+  const uint64_t size = set->size();
+  const std::vector<std::string> members = draw_distinct(*set, std::min(count, size));
+  if (ctx.keys.data().failed()) return;
+  ctx.keys.notify(notify::kSet, "spop", ctx.db, args[1]);
+  if (count >= size) {
+    ctx.keys.remove(ctx.db, args[1], record);
+    ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  } else {
+    take_away(ctx, args[1], record, members, !one && (size - count) * 5 <= count);
+  }
+  if (one) return ctx.reply.bulk(members.front());
+  ctx.reply.set(members.size());
+  for (const std::string& member : members) ctx.reply.bulk(member);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "srandmember",
+     .arity = -2,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kSet | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(N) with N members asked for",
+     .summary = "Members of a set by chance",
+     .history = "2.6.0: Several at once.",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 count:integer@2.6.0?",
+     .handler = srandmember},
+    {.name = "spop",
+     .arity = -2,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kSet | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .group = "set",
+     .since = "1.0.0",
+     .complexity = "O(N) with N members asked for",
+     .summary = "Take members by chance out of a set",
+     .history = "3.2.0: Several at once.",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 count:integer@3.2.0?",
+     .handler = spop},
+};
+
+}  // namespace
+
+std::span<const CommandRow> set_random_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,80 @@
+// See block_table.h.
+#include "src/exec/block_table.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ingot::exec {
+
+void BlockTable::add(std::unique_ptr<WriteJob> job, int db, command::Block block) {
+  const Number number = next_number_++;
+  for (const std::string& key : block.keys) by_key_[{db, key}].insert(number);
+  if (block.until_ms != 0) deadlines_.insert({block.until_ms, number});
+  by_client_[job->client->id] = number;
+  waiters_.emplace(number, Waiter{.job = std::move(job), .db = db, .block = std::move(block)});
+}
+
+void BlockTable::fed(int db, std::string_view key) {
+  Key fed{db, std::string(key)};
+  if (!by_key_.contains(fed) || std::ranges::find(fed_, fed) != fed_.end()) return;
+  fed_.push_back(std::move(fed));
+}
+
+void BlockTable::fed_all(int db) {
+  for (auto at = by_key_.lower_bound({db, ""}); at != by_key_.end() && at->first.first == db;
+       ++at) {
+    fed(db, at->first.second);
+  }
+}
+
+std::optional<BlockTable::Key> BlockTable::next_fed() {
+  if (fed_.empty()) return std::nullopt;
+  Key key = std::move(fed_.front());
+  fed_.pop_front();
+  return key;
+}
+
+void BlockTable::offer(const Key& key, const std::function<Served(WriteJob& job)>& serve,
+                       const std::function<void(std::unique_ptr<WriteJob>)>& take_job) {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return;
+  const std::vector<Number> waiting(found->second.begin(), found->second.end());
+  for (const Number number : waiting) {
+    const Served served = serve(*waiters_.at(number).job);
+    if (served == Served::kStop) return;
+    if (served == Served::kYes) take_job(take(number));
+  }
+}
+
+int64_t BlockTable::next_deadline_ms() const {
+  return deadlines_.empty() ? std::numeric_limits<int64_t>::max() : deadlines_.begin()->first;
+}
+
+std::unique_ptr<WriteJob> BlockTable::take_due(int64_t now_ms,
+                                               void (**timed_out)(command::ReplySink&)) {
+  if (next_deadline_ms() > now_ms) return nullptr;
+  const Number number = deadlines_.begin()->second;
+  *timed_out = waiters_.at(number).block.timed_out;
+  return take(number);
+}
+
+std::unique_ptr<WriteJob> BlockTable::take_client(uint64_t client) {
+  const auto found = by_client_.find(client);
+  return found == by_client_.end() ? nullptr : take(found->second);
+}
+
+std::unique_ptr<WriteJob> BlockTable::take(Number number) {
+  auto node = waiters_.extract(number);
+  Waiter& waiter = node.mapped();
+  for (const std::string& name : waiter.block.keys) {
+    const auto key = by_key_.find({waiter.db, name});
+    if (key == by_key_.end()) continue;  // the same key twice
+    key->second.erase(number);
+    if (key->second.empty()) by_key_.erase(key);
+  }
+  if (waiter.block.until_ms != 0) deadlines_.erase({waiter.block.until_ms, number});
+  by_client_.erase(waiter.job->client->id);
+  return std::move(waiter.job);
+}
+
+}  // namespace ingot::exec

@@ -1,0 +1,68 @@
+// The clients that wait in a blocking command, in the order in which they came, and the keys that
+// they wait for. The writer thread's own.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/command/context.h"
+#include "src/exec/writer.h"
+
+namespace ingot::exec {
+
+class BlockTable {
+ public:
+  using Key = std::pair<int, std::string>;  // database and name
+
+  bool empty() const { return waiters_.empty(); }
+  size_t size() const { return waiters_.size(); }
+
+  // Takes a job whose next unit, run in `db`, waits.
+  void add(std::unique_ptr<WriteJob> job, int db, command::Block block);
+
+  // A key was stored: if somebody waits for it, it joins the keys to be served.
+  void fed(int db, std::string_view key);
+  // Databases changed places: every awaited key in them may have come into being.
+  void fed_all(int db);
+  // The next key to be served, in the order of feeding.
+  std::optional<Key> next_fed();
+  // Offers the key to each job that waits for it, the longest waiting first. `serve` answers
+  // whether the job has been served; then it takes the job. False ends the round.
+  enum class Served : uint8_t { kYes, kNo, kStop };
+  void offer(const Key& key, const std::function<Served(WriteJob& job)>& serve,
+             const std::function<void(std::unique_ptr<WriteJob>)>& take);
+
+  // When the next wait ends by itself, in Unix milliseconds; INT64_MAX: never.
+  int64_t next_deadline_ms() const;
+  // Takes out a job whose wait is over; null: none is. `*timed_out` writes what it is answered.
+  std::unique_ptr<WriteJob> take_due(int64_t now_ms, void (**timed_out)(command::ReplySink&));
+  // Takes out what the client waits in, if it does.
+  std::unique_ptr<WriteJob> take_client(uint64_t client);
+
+ private:
+  using Number = uint64_t;  // of a waiter, rising
+  struct Waiter {
+    std::unique_ptr<WriteJob> job;
+    int db;
+    command::Block block;
+  };
+  std::unique_ptr<WriteJob> take(Number number);
+
+  Number next_number_ = 1;
+  std::map<Number, Waiter> waiters_;
+  std::map<Key, std::set<Number>> by_key_;
+  std::map<uint64_t, Number> by_client_;
+  std::set<std::pair<int64_t, Number>> deadlines_;
+  std::deque<Key> fed_;
+};
+
+}  // namespace ingot::exec

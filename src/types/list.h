@@ -1,0 +1,120 @@
+// What a list is on disk. A small one stands in its key's record: its elements packed (packed.h).
+// One that would pass the limit becomes large for good: its elements stand in the data space in the
+// order of their labels,
+//
+//   collection id (u64be) | label (u64be)  ->  flag byte (0) | element
+//
+// and Metadata::payload notes the ends: first label (u64le) | last label (u64le) | 1 once gapped.
+// A new list is dense: its labels lie kStride apart, so that an index is arithmetic. An insertion
+// or a removal in the middle makes it gapped: labels are then any rising numbers, and a
+// CountedOrder over them finds an index. Pushing and popping costs the same in both, however long
+// the list, and walks over nothing that was removed, because the ends are noted.
+//
+// One thread at a time. Failures latch in the storage::Reader.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/types/counted_order.h"
+#include "src/types/keyspace.h"
+#include "storage/codec.h"
+
+namespace ingot::types {
+
+enum class ListEnd : uint8_t { kLeft, kRight };
+
+// The ends of a large list.
+struct ListBounds {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  bool gapped = false;
+};
+
+std::string list_key(storage::CollectionId id, uint64_t label);
+// The element in a large list's record; "" latches nothing: whoever reads a cursor checks it.
+std::string_view element_of(std::string_view stored);
+
+class ListReader {
+ public:
+  // Requires a list; both must outlive this.
+  ListReader(storage::Reader& data, const Record& record);
+
+  bool is_large() const { return record_.collection().has_value(); }
+  uint64_t length() const { return length_; }
+  // Requires index < length().
+  bool get(uint64_t index, std::string* element);
+  // Calls `each` with the elements from `index` on, until it returns false.
+  using Each = std::function<bool(std::string_view element)>;
+  void walk(uint64_t index, const Each& each);
+  // From the last element to the first.
+  void walk_back(const Each& each);
+  // Of a large list: the key of the element with this index; the end of the list for length().
+  std::string key_at(uint64_t index);
+
+ private:
+  storage::Reader& data_;
+  const Record& record_;
+  ListBounds bounds_;
+  uint64_t length_ = 0;
+};
+
+// Changes one list; finish() makes the changes its key's record.
+class ListWriter {
+ public:
+  // `before` is what find() gave, or null: then the list begins empty; with `fresh` it does though
+  // there is something, which goes. It and `key` must outlive this.
+  ListWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
+             uint64_t inline_max_bytes, bool fresh = false);
+
+  uint64_t length() const { return collection_ ? collection_->count : small_.size(); }
+  void push(ListEnd end, std::string_view element);
+  // Requires an element. Null: it is not wanted.
+  void pop(ListEnd end, std::string* element);
+  // Requires index < length().
+  void set(uint64_t index, std::string_view element);
+  // Beside the first element that equals `pivot`; false when there is none.
+  bool insert(bool before, std::string_view pivot, std::string_view element);
+  // The first `count` of those that equal `element`, from the end when negative, all for 0. How
+  // many went.
+  uint64_t remove(int64_t count, std::string_view element);
+  // Stores what has changed. False when nothing is left, and so no key.
+  bool finish();
+
+ private:
+  using Labels = std::vector<uint64_t>;
+  using Placed = std::vector<std::pair<uint64_t, std::string>>;  // label, record
+
+  storage::CollectionId id() const { return collection_->id; }
+  CountedOrderWriter order();
+  std::unique_ptr<storage::Cursor> cursor();
+  void make_large();
+  void make_gapped();
+  void put(uint64_t label, std::string_view element);
+  void take_out(uint64_t label);
+  uint64_t label_at(uint64_t index);
+  uint64_t room_between(uint64_t left, uint64_t right);
+  void spread(uint64_t left);
+  Labels matching(int64_t count, std::string_view element);
+
+  KeyWriter& keys_;
+  const int db_;
+  const std::string_view key_;
+  const Record* const before_;
+  const uint64_t inline_max_bytes_;
+  const bool fresh_;
+  storage::Metadata after_;
+  std::deque<std::string> small_;
+  size_t small_bytes_ = 0;  // packed
+  std::optional<storage::Metadata::Collection> collection_;
+  ListBounds bounds_;
+  bool changed_ = false;
+};
+
+}  // namespace ingot::types

@@ -1,0 +1,306 @@
+// Changing lists; see list.h.
+#include <algorithm>
+#include <memory>
+
+#include "src/types/collection.h"
+#include "src/types/list.h"
+#include "src/types/list_bytes.h"
+#include "src/types/packed.h"
+
+namespace ingot::types {
+
+using storage::Metadata;
+using storage::Space;
+
+namespace {
+
+// Also of the smallest number, which has no opposite.
+uint64_t magnitude(int64_t number) {
+  return number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+}
+
+}  // namespace
+
+ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
+                       uint64_t inline_max_bytes, bool fresh)
+    : keys_(keys),
+      db_(db),
+      key_(key),
+      before_(before),
+      inline_max_bytes_(inline_max_bytes),
+      fresh_(before != nullptr && fresh) {
+  after_.type = storage::ValueType::kList;
+  if (before == nullptr || fresh_) return;
+  after_ = before->metadata();
+  collection_ = after_.collection;
+  if (collection_) {
+    if (!decode_bounds(before->payload(), &bounds_)) keys.data().latch_error(corrupt_list());
+    return;
+  }
+  PackedReader reader(before->payload());
+  std::string_view element;
+  while (reader.next(&element)) small_.emplace_back(element);
+  small_bytes_ = before->payload().size();
+}
+
+CountedOrderWriter ListWriter::order() {
+  return {keys_.overlay(), id(), list_elements(id())};
+}
+
+std::unique_ptr<storage::Cursor> ListWriter::cursor() {
+  return keys_.data().cursor(Space::kData, list_key(id(), bounds_.first),
+                             storage::collection_end(id()));
+}
+
+void ListWriter::put(uint64_t label, std::string_view element) {
+  std::string stored(1, storage::kPlainElement);
+  stored.append(element);
+  keys_.overlay().put(Space::kData, list_key(id(), label), stored);
+}
+
+void ListWriter::make_large() {
+  collection_ = Metadata::Collection{.id = keys_.new_collection()};
+  bounds_ = {.first = kFirstLabel};
+  for (const std::string& element : small_) {
+    put(kFirstLabel + collection_->count * kListStride, element);
+    ++collection_->count;
+  }
+  bounds_.last = kFirstLabel + (collection_->count - 1) * kListStride;
+  small_.clear();
+}
+
+void ListWriter::make_gapped() {
+  if (bounds_.gapped) return;
+  bounds_.gapped = true;
+  order().build();
+}
+
+void ListWriter::push(ListEnd end, std::string_view element) {
+  changed_ = true;
+  if (!collection_) {
+    end == ListEnd::kLeft ? small_.emplace_front(element) : small_.emplace_back(element);
+    small_bytes_ += packed_bytes(element);
+    if (small_bytes_ > inline_max_bytes_) make_large();
+    return;
+  }
+  uint64_t& bound = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
+  if (collection_->count == 0) {
+    bounds_ = {.first = kFirstLabel, .last = kFirstLabel, .gapped = bounds_.gapped};
+  } else {
+    bound = end == ListEnd::kLeft ? bound - kListStride : bound + kListStride;
+  }
+  ++collection_->count;
+  put(bound, element);
+  if (bounds_.gapped) order().added(item_of(bound));
+}
+
+void ListWriter::pop(ListEnd end, std::string* element) {
+  changed_ = true;
+  if (!collection_) {
+    std::string taken = std::move(end == ListEnd::kLeft ? small_.front() : small_.back());
+    end == ListEnd::kLeft ? small_.pop_front() : small_.pop_back();
+    small_bytes_ -= packed_bytes(taken);
+    if (element != nullptr) *element = std::move(taken);
+    return;
+  }
+  const uint64_t label = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
+  if (element != nullptr) {
+    std::string stored;
+    if (!keys_.data().get(Space::kData, list_key(id(), label), &stored) && !keys_.data().failed()) {
+      keys_.data().latch_error(corrupt_list());
+    }
+    element->assign(element_of(stored));
+  }
+  take_out(label);
+}
+
+// Removes the element with that label and moves the end that it may have been.
+void ListWriter::take_out(uint64_t label) {
+  const bool is_first = label == bounds_.first;
+  const bool is_last = label == bounds_.last;
+  if (!is_first && !is_last) make_gapped();
+  keys_.overlay().remove(Space::kData, list_key(id(), label));
+  --collection_->count;
+  if (bounds_.gapped) order().removed(item_of(label));
+  if (collection_->count == 0) return;
+  if (!bounds_.gapped) {
+    if (is_first) bounds_.first += kListStride;
+    if (is_last) bounds_.last -= kListStride;
+    return;
+  }
+  const auto at = cursor();
+  if (is_first) at->seek(list_key(id(), label));
+  if (is_last) at->seek_for_prev(list_key(id(), label));
+  if ((is_first || is_last) && at->valid()) {
+    (is_first ? bounds_.first : bounds_.last) = label_of(at->key());
+  }
+  keys_.data().check(*at);
+}
+
+uint64_t ListWriter::label_at(uint64_t index) {
+  if (!bounds_.gapped) return bounds_.first + index * kListStride;
+  const auto at = order().at(index);
+  const uint64_t label = at->valid() ? label_of(at->key()) : 0;
+  keys_.data().check(*at);
+  return label;
+}
+
+void ListWriter::set(uint64_t index, std::string_view element) {
+  changed_ = true;
+  if (collection_) return put(label_at(index), element);
+  small_bytes_ += packed_bytes(element);
+  small_bytes_ -= packed_bytes(small_[index]);
+  small_[index] = element;
+  if (small_bytes_ > inline_max_bytes_) make_large();
+}
+
+bool ListWriter::insert(bool before, std::string_view pivot, std::string_view element) {
+  if (!collection_) {
+    auto at = std::ranges::find(small_, pivot);
+    if (at == small_.end()) return false;
+    small_.emplace(before ? at : at + 1, element);
+    small_bytes_ += packed_bytes(element);
+    changed_ = true;
+    if (small_bytes_ > inline_max_bytes_) make_large();
+    return true;
+  }
+  const Labels found = matching(1, pivot);
+  if (found.empty()) return false;
+  const uint64_t at = found.front();
+  if (before ? at == bounds_.first : at == bounds_.last) {
+    push(before ? ListEnd::kLeft : ListEnd::kRight, element);
+    return true;
+  }
+  changed_ = true;
+  make_gapped();
+  const auto walk = cursor();
+  uint64_t neighbour = at;
+  walk->seek(list_key(id(), at));
+  if (walk->valid()) before ? walk->prev() : walk->next();
+  if (walk->valid()) neighbour = label_of(walk->key());
+  keys_.data().check(*walk);
+  const uint64_t label = room_between(std::min(at, neighbour), std::max(at, neighbour));
+  put(label, element);
+  ++collection_->count;
+  order().added(item_of(label));
+  return true;
+}
+
+// A free label between two neighbours, which may be moved for it.
+uint64_t ListWriter::room_between(uint64_t left, uint64_t right) {
+  if (right - left >= 2) return left + (right - left) / 2;
+  // How many stand before the gap tells where it is once the labels have moved.
+  const uint64_t rank = order().rank(item_of(right));
+  spread(left);
+  const uint64_t moved_left = label_at(rank - 1);
+  const uint64_t moved_right = label_at(rank);
+  return moved_left + (moved_right - moved_left) / 2;
+}
+
+// Gives the elements around a label new ones, evenly, in as wide a stretch as that needs.
+void ListWriter::spread(uint64_t left) {
+  constexpr uint64_t kRoom = 1024;  // between two neighbours
+  for (uint64_t width = 32;; width *= 2) {
+    Placed inside;
+    const auto at = cursor();
+    at->seek_for_prev(list_key(id(), left));
+    for (uint64_t i = 0; i < width && at->valid(); ++i) at->prev();
+    const bool to_front = !at->valid();
+    if (to_front) at->seek(list_key(id(), bounds_.first));
+    const uint64_t low = to_front ? bounds_.first - 2 * width * kListStride : label_of(at->key());
+    if (!to_front) at->next();
+    for (; at->valid() && inside.size() < 2 * width; at->next()) {
+      inside.emplace_back(label_of(at->key()), at->value());
+    }
+    const bool to_back = !at->valid();
+    const uint64_t high = to_back ? bounds_.last + 2 * width * kListStride : label_of(at->key());
+    keys_.data().check(*at);
+    if (keys_.data().failed() || inside.empty()) return;
+    const uint64_t step = (high - low) / (inside.size() + 1);
+    if (step < kRoom) continue;
+    for (const auto& [label, stored] : inside) {
+      keys_.overlay().remove(Space::kData, list_key(id(), label));
+      order().removed(item_of(label));
+    }
+    uint64_t label = low;
+    for (const auto& [old, stored] : inside) {
+      label += step;
+      keys_.overlay().put(Space::kData, list_key(id(), label), stored);
+      order().added(item_of(label));
+    }
+    if (to_front) bounds_.first = low + step;
+    if (to_back) bounds_.last = label;
+    return;
+  }
+}
+
+ListWriter::Labels ListWriter::matching(int64_t count, std::string_view element) {
+  Labels labels;
+  const bool back = count < 0;
+  const uint64_t most = magnitude(count);
+  const auto at = cursor();
+  back ? at->seek_for_prev(list_key(id(), bounds_.last)) : at->seek(list_key(id(), bounds_.first));
+  for (; at->valid(); back ? at->prev() : at->next()) {
+    if (element_of(at->value()) != element) continue;
+    labels.push_back(label_of(at->key()));
+    if (labels.size() == most) break;
+  }
+  keys_.data().check(*at);
+  return labels;
+}
+
+uint64_t ListWriter::remove(int64_t count, std::string_view element) {
+  if (collection_) {
+    Labels labels = matching(count, element);
+    std::ranges::sort(labels);
+    // From the outside in: what goes from an end leaves a dense list dense.
+    auto low = labels.begin();
+    auto high = labels.end();
+    while (low != high && *low == bounds_.first) take_out(*low++);
+    while (low != high && *(high - 1) == bounds_.last) take_out(*--high);
+    for (; low != high; ++low) take_out(*low);
+    changed_ = changed_ || !labels.empty();
+    return labels.size();
+  }
+  uint64_t left = count == 0 ? small_.size() : magnitude(count);
+  uint64_t removed = 0;
+  auto goes = [&](const std::string& each) {
+    if (each != element || left == 0) return false;
+    --left;
+    ++removed;
+    small_bytes_ -= packed_bytes(each);
+    return true;
+  };
+  if (count < 0) std::ranges::reverse(small_);
+  // Front to back and each once: the order in which they count.
+  std::deque<std::string> kept;
+  for (std::string& each : small_) {
+    if (!goes(each)) kept.push_back(std::move(each));
+  }
+  small_ = std::move(kept);
+  if (count < 0) std::ranges::reverse(small_);
+  changed_ = changed_ || removed != 0;
+  return removed;
+}
+
+bool ListWriter::finish() {
+  if (!changed_ && !fresh_) return length() != 0;
+  if (length() == 0) {
+    if (before_ != nullptr) keys_.remove(db_, key_, *before_);
+    return false;
+  }
+  std::string payload;
+  if (collection_) {
+    encode_bounds(bounds_, &payload);
+  } else {
+    for (const std::string& element : small_) append_packed(&payload, element);
+  }
+  after_.collection = collection_;
+  after_.payload = payload;
+  revise(&after_);
+  keys_.store(db_, key_, before_, after_);
+  changed_ = false;
+  return true;
+}
+
+}  // namespace ingot::types
