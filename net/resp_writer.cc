@@ -1,6 +1,7 @@
 // Encoding of replies; the forms are those of Redis 7.0, byte for byte.
 #include "net/resp_writer.h"
 
+#include <array>
 #include <charconv>
 #include <cstdio>
 
@@ -99,6 +100,23 @@ void RespWriter::real(double value) {
   char text[40];
   const int length = std::snprintf(text, sizeof(text), "%.17g", value);
   const std::string_view digits(text, static_cast<size_t>(length));
+  if (version_ == 2) {
+    bulk(digits);
+  } else {
+    append_line(*out_, ',', digits);
+  }
+}
+
+void RespWriter::decimal(double value) {
+  std::array<char, 400> text;  // the largest double has 309 digits before the point
+  const int length =
+      std::snprintf(text.data(), text.size(), "%.17Lf", static_cast<long double>(value));
+  std::string_view digits(text.data(), static_cast<size_t>(length));
+  if (digits.find('.') != std::string_view::npos) {
+    digits = digits.substr(0, digits.find_last_not_of('0') + 1);
+    if (digits.ends_with('.')) digits.remove_suffix(1);
+  }
+  if (digits == "-0") digits = "0";
   if (version_ == 2) {
     bulk(digits);
   } else {

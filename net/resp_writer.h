@@ -30,6 +30,7 @@ class RespWriter {
   void push(uint64_t count);                 // *n, or >n in RESP3
   void boolean(bool value);                  // :1 :0, or #t #f in RESP3
   void real(double value);                   // bulk, or , in RESP3; 17 digits, as Redis 7.0 prints it
+  void decimal(double value);                // the same; 17 decimals at most, no exponent
   void big_number(std::string_view digits);  // bulk, or ( in RESP3
   void verbatim(std::string_view format, std::string_view text);  // bulk, or = in RESP3; format: 3 letters
   void attribute(uint64_t pairs);            // nothing in RESP2 (send no pairs), |n in RESP3

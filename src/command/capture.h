@@ -72,6 +72,7 @@ class CaptureSink : public ReplySink {
   void push(uint64_t count) override { open(Value::Kind::kPush, count); }
   void boolean(bool value) override;
   void real(double value) override;
+  void decimal(double value) override { real(value); }
   void big_number(std::string_view digits) override { add_text(Value::Kind::kBigNumber, digits); }
   void verbatim(std::string_view format, std::string_view text) override;
   void attribute(uint64_t pairs) override { open(Value::Kind::kAttribute, 2 * pairs); }

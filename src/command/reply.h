@@ -39,6 +39,7 @@ class ReplySink {
   virtual void push(uint64_t count) = 0;
   virtual void boolean(bool value) = 0;
   virtual void real(double value) = 0;
+  virtual void decimal(double value) = 0;  // a real that is printed without an exponent
   virtual void big_number(std::string_view digits) = 0;
   virtual void verbatim(std::string_view format, std::string_view text) = 0;
   virtual void attribute(uint64_t pairs) = 0;
@@ -105,6 +106,7 @@ class RespSink : public ReplySink {
   void push(uint64_t count) override { writer_.push(count); }
   void boolean(bool value) override { writer_.boolean(value); }
   void real(double value) override { writer_.real(value); }
+  void decimal(double value) override { writer_.decimal(value); }
   void big_number(std::string_view digits) override { writer_.big_number(digits); }
   void verbatim(std::string_view format, std::string_view text) override {
     writer_.verbatim(format, text);

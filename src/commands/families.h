@@ -9,6 +9,8 @@
 
 namespace ingot::commands {
 
+std::span<const command::CommandRow> bitfield_rows();
+std::span<const command::CommandRow> bitmap_rows();
 std::span<const command::CommandRow> client_rows();
 std::span<const command::CommandRow> cluster_rows();
 std::span<const command::CommandRow> command_rows();
@@ -23,6 +25,7 @@ std::span<const command::CommandRow> hash_expire_rows();
 std::span<const command::CommandRow> hash_numeric_rows();
 std::span<const command::CommandRow> hash_random_rows();
 std::span<const command::CommandRow> hash_rows();
+std::span<const command::CommandRow> hyperloglog_rows();
 std::span<const command::CommandRow> keyspace_admin_rows();
 std::span<const command::CommandRow> lcs_rows();
 std::span<const command::CommandRow> list_move_rows();

@@ -136,6 +136,15 @@ void write_string(KeyWriter& keys, int db, std::string_view key, const Record* b
   keys.store(db, key, before, after);
 }
 
+void make_raw(KeyWriter& keys, int db, std::string_view key, const Record& record) {
+  if (string_encoding(record) == "raw") return;
+  Metadata after = record.metadata();
+  after.limit_passed = true;
+  const Effects::Savepoint before = keys.effects().savepoint();
+  keys.store(db, key, &record, after);
+  keys.effects().rollback(before);
+}
+
 Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_view value) {
   const Metadata::Collection collection{.id = keys.new_collection(), .count = value.size()};
   write_chunks(keys, collection.id, 0, 0, value);

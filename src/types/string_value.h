@@ -39,6 +39,10 @@ void store_string(KeyWriter& keys, int db, std::string_view key, const Record* b
 void write_string(KeyWriter& keys, int db, std::string_view key, const Record* before,
                   uint64_t offset, std::string_view bytes);
 
+// Makes OBJECT ENCODING call the string "raw", as Redis does when a command that could have changed
+// it in place left it as it is. Its contents count as untouched.
+void make_raw(KeyWriter& keys, int db, std::string_view key, const Record& record);
+
 // Writes a string's chunks under a new id, which the caller stores a record for.
 storage::Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_view value);
 

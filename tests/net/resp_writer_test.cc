@@ -61,6 +61,11 @@ TEST_CASE("doubles have the 17 digits of Redis 7.0", "[writer]") {
   WRITES(real(1e21), "$5\r\n1e+21\r\n", ",1e+21\r\n");
   WRITES(real(123456789012345678), "$22\r\n1.2345678901234568e+17\r\n",
          ",1.2345678901234568e+17\r\n");
+  WRITES(decimal(13.361389338970184), "$20\r\n13.36138933897018433\r\n",
+         ",13.36138933897018433\r\n");
+  WRITES(decimal(-2), "$2\r\n-2\r\n", ",-2\r\n");
+  WRITES(decimal(100), "$3\r\n100\r\n", ",100\r\n");
+  WRITES(decimal(-1e-300), "$1\r\n0\r\n", ",0\r\n");
   WRITES(real(std::numeric_limits<double>::infinity()), "$3\r\ninf\r\n", ",inf\r\n");
   WRITES(real(-std::numeric_limits<double>::infinity()), "$4\r\n-inf\r\n", ",-inf\r\n");
   WRITES(real(std::numeric_limits<double>::quiet_NaN()), "$3\r\nnan\r\n", ",nan\r\n");

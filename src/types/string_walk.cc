@@ -1,0 +1,78 @@
+// Pieces of strings; see string_walk.h.
+#include "src/types/string_walk.h"
+
+#include <algorithm>
+#include <string>
+
+#include "src/types/string_value.h"
+
+namespace ingot::types {
+
+using storage::kStringChunkBytes;
+using storage::Space;
+
+namespace {
+
+// Up to so many chunks are looked up one by one: they may all be in memory.
+constexpr uint64_t kLookedUpChunks = 4;
+
+struct Range {
+  uint64_t begin;
+  uint64_t end;
+};
+
+// Hands over the part of a chunk that lies in the range; false: no more.
+bool visit_chunk(storage::Reader& data, uint64_t number, std::string_view record, Range range,
+                 const VisitPiece& visit) {
+  std::string_view chunk;
+  if (!decode_chunk(record, &chunk)) {
+    data.latch_error({storage::Status::Code::kCorruption, "unreadable string chunk"});
+    return false;
+  }
+  const uint64_t chunk_begin = number * kStringChunkBytes;
+  const uint64_t from = std::max(chunk_begin, range.begin);
+  const uint64_t until = std::min(chunk_begin + chunk.size(), range.end);
+  return from >= until || visit(from, chunk.substr(from - chunk_begin, until - from));
+}
+
+void walk_chunks(storage::Reader& data, storage::CollectionId id, uint64_t first, Range range,
+                 const VisitPiece& visit) {
+  if (!data.begin_walk()) return;
+  const std::string lower = storage::chunk_key(id, static_cast<uint32_t>(first));
+  auto cursor = data.cursor(Space::kData, lower, storage::collection_end(id));
+  for (cursor->seek(lower); cursor->valid(); cursor->next()) {
+    const std::string_view key = cursor->key();
+    if (key.size() != lower.size()) {
+      data.latch_error({storage::Status::Code::kCorruption, "unreadable string chunk"});
+      return;
+    }
+    const uint64_t number = storage::read_be32(key.substr(sizeof(id)));
+    if (number * kStringChunkBytes >= range.end) break;
+    if (!visit_chunk(data, number, cursor->value(), range, visit)) break;
+  }
+  data.check(*cursor);
+}
+
+}  // namespace
+
+void walk_string(storage::Reader& data, const Record& record, uint64_t offset, uint64_t bytes,
+                 const VisitPiece& visit) {
+  if (bytes == 0) return;
+  if (!record.collection()) {
+    visit(offset, record.payload().substr(offset, bytes));
+    return;
+  }
+  const storage::CollectionId id = record.collection()->id;
+  const Range range{offset, offset + bytes};
+  const uint64_t first = offset / kStringChunkBytes;
+  const uint64_t last = (range.end - 1) / kStringChunkBytes;
+  if (last - first >= kLookedUpChunks) return walk_chunks(data, id, first, range, visit);
+  std::string found;
+  for (uint64_t number = first; number <= last; ++number) {
+    const std::string key = storage::chunk_key(id, static_cast<uint32_t>(number));
+    if (!data.get(Space::kData, key, &found)) continue;
+    if (!visit_chunk(data, number, found, range, visit)) return;
+  }
+}
+
+}  // namespace ingot::types
