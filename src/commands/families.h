@@ -20,6 +20,8 @@ std::span<const command::CommandRow> debug_rows();
 std::span<const command::CommandRow> dump_rows();
 std::span<const command::CommandRow> expire_rows();
 std::span<const command::CommandRow> generic_rows();
+std::span<const command::CommandRow> geo_rows();
+std::span<const command::CommandRow> geo_search_rows();
 std::span<const command::CommandRow> hash_all_rows();
 std::span<const command::CommandRow> hash_expire_rows();
 std::span<const command::CommandRow> hash_numeric_rows();

@@ -12,12 +12,12 @@ namespace {
 
 constexpr double kMercatorMaxM = 20037726.37;  // half of the equator
 
-struct Direction {
+struct Neighbour {
   int east;
   int north;
 };
 // The order matters: it is that of the results.
-constexpr Direction kDirections[] = {{0, 0}, {0, 1},  {0, -1}, {1, 0},  {-1, 0},
+constexpr Neighbour kNeighbours[] = {{0, 0}, {0, 1},  {0, -1}, {1, 0},  {-1, 0},
                                      {1, 1}, {-1, 1}, {1, -1}, {-1, -1}};
 
 // From the centre to the farthest point.
@@ -60,7 +60,7 @@ bool neighbours_fall_short(const GeoCell& cell, const GeoArea& box) {
 }
 
 // Whether the neighbour lies on a side on which the cell alone holds the box.
-bool is_useless(const Direction& to, const GeoArea& area, const GeoArea& box) {
+bool is_useless(const Neighbour& to, const GeoArea& area, const GeoArea& box) {
   return (to.north < 0 && area.min.latitude < box.min.latitude) ||
          (to.north > 0 && area.max.latitude > box.max.latitude) ||
          (to.east < 0 && area.min.longitude < box.min.longitude) ||
@@ -88,7 +88,7 @@ std::vector<GeoCell> geo_cells(const GeoShape& shape) {
   if (step > 1 && neighbours_fall_short(center, box)) center = geo_cell(shape.center, --step);
   const GeoArea area = geo_area(center);
   std::vector<GeoCell> cells;
-  for (const Direction& to : kDirections) {
+  for (const Neighbour& to : kNeighbours) {
     if (step >= 2 && is_useless(to, area, box)) continue;
     const GeoCell cell = geo_neighbour(center, to.east, to.north);
     // In a coarse grid two directions lead to the same cell.

@@ -1,0 +1,197 @@
+// Places as members of sorted sets: GEOADD, GEODIST, GEOHASH, GEOPOS.
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/geo_query.h"
+#include "src/commands/zset_key.h"
+#include "src/types/geo_hash.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+using command::Args;
+using command::CommandRow;
+using command::equals_ignore_case;
+using command::key_at;
+using command::ReadContext;
+using command::WriteContext;
+using types::Found;
+using types::GeoPlace;
+using types::Record;
+
+struct AddOptions {
+  bool only_new = false;
+  bool only_there = false;
+  bool count_changed = false;
+  size_t first_place = 2;
+};
+
+AddOptions add_options(Args args) {
+  AddOptions options;
+  for (; options.first_place < args.size(); ++options.first_place) {
+    const std::string_view word = args[options.first_place];
+    if (equals_ignore_case(word, "nx")) {
+      options.only_new = true;
+    } else if (equals_ignore_case(word, "xx")) {
+      options.only_there = true;
+    } else if (equals_ignore_case(word, "ch")) {
+      options.count_changed = true;
+    } else {
+      break;
+    }
+  }
+  return options;
+}
+
+void geoadd(WriteContext& ctx, Args args) {
+  const AddOptions options = add_options(args);
+  const Args places = args.subspan(options.first_place);
+  if (places.empty() || places.size() % 3 != 0 || (options.only_new && options.only_there)) {
+    return ctx.reply.error(command::error::kSyntax);
+  }
+  std::vector<double> scores;
+  for (size_t i = 0; i < places.size(); i += 3) {
+    const auto place = geo_place_argument(ctx.reply, places[i], places[i + 1]);
+    if (!place) return;
+    scores.push_back(static_cast<double>(types::geo_score(*place)));
+  }
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);
+  if (found == Found::kWrongType) return;
+  types::SortedSetWriter set(ctx.keys, ctx.db, args[1], found == Found::kYes ? &before : nullptr,
+                             zset_limits(ctx));
+  int64_t added = 0;
+  int64_t moved = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const std::string_view member = places[3 * i + 2];
+    const std::optional<double> old = set.score(member);
+    if (old ? options.only_new || *old == scores[i] : options.only_there) continue;
+    set.put(member, scores[i]);
+    ++(old ? moved : added);
+  }
+  set.finish();
+  if (added + moved > 0) ctx.keys.notify(types::notify::kZset, "zadd", ctx.db, args[1]);
+  ctx.reply.integer(options.count_changed ? added + moved : added);
+}
+
+void geodist(ReadContext& ctx, Args args) {
+  double unit_m = 1;
+  if (args.size() >= 5) {
+    const auto unit = args.size() == 5 ? geo_unit_argument(ctx.reply, args[4]) : std::nullopt;
+    if (args.size() > 5) return ctx.reply.error(command::error::kSyntax);
+    if (!unit) return;
+    unit_m = *unit;
+  }
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!set) return ctx.reply.null();
+  const std::optional<double> from = set->score(args[2]);
+  const std::optional<double> to = set->score(args[3]);
+  if (!from || !to) return ctx.reply.null();
+  char text[32];
+  const double metres = types::geo_distance(types::geo_place(*from), types::geo_place(*to));
+  const int length = std::snprintf(text, sizeof(text), "%.4f", metres / unit_m);
+  ctx.reply.bulk({text, static_cast<size_t>(length)});
+}
+
+// Answers something of the place of each member, null for those that are not there.
+void reply_places(ReadContext& ctx, Args args, void (*reply_place)(ReadContext&, const GeoPlace&),
+                  void (*reply_nothing)(ReadContext&)) {
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.array(args.size() - 2);
+  for (std::string_view member : args.subspan(2)) {
+    const std::optional<double> score = set ? set->score(member) : std::nullopt;
+    score ? reply_place(ctx, types::geo_place(*score)) : reply_nothing(ctx);
+  }
+}
+
+void geohash(ReadContext& ctx, Args args) {
+  reply_places(
+      ctx, args,
+      [](ReadContext& c, const GeoPlace& place) { c.reply.bulk(types::geo_letters(place)); },
+      [](ReadContext& c) { c.reply.null(); });
+}
+
+void geopos(ReadContext& ctx, Args args) {
+  reply_places(
+      ctx, args,
+      [](ReadContext& c, const GeoPlace& place) {
+        c.reply.array(2);
+        c.reply.decimal(place.longitude);
+        c.reply.decimal(place.latitude);
+      },
+      [](ReadContext& c) { c.reply.null_array(); });
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "geoadd",
+     .arity = -5,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kGeo | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N)) for each place, with N members",
+     .summary = "Add places to a sorted set, or move them",
+     .history = "6.2.0: `CH`, `NX` and `XX`.",
+     .arguments = "key:key#0 condition:oneof@6.2.0?(nx:pure-token=NX xx:pure-token=XX) "
+                  "change:pure-token=CH@6.2.0? longitude_latitude_member:block*(longitude:double "
+                  "latitude:double member:string)",
+     .handler = geoadd},
+    {.name = "geodist",
+     .arity = -4,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kGeo | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N)) with N members",
+     .summary = "Answer how far two places are from each other",
+     .arguments = "key:key#0 member1:string member2:string unit:oneof?(m:pure-token=M "
+                  "km:pure-token=KM ft:pure-token=FT mi:pure-token=MI)",
+     .handler = geodist},
+    {.name = "geohash",
+     .arity = -2,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kGeo | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N)) for each member, with N members",
+     .summary = "Answer the geohashes of places",
+     .arguments = "key:key#0 member:string*",
+     .handler = geohash},
+    {.name = "geopos",
+     .arity = -2,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kGeo | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N)) for each member, with N members",
+     .summary = "Answer longitude and latitude of places",
+     .arguments = "key:key#0 member:string*",
+     .handler = geopos},
+};
+
+}  // namespace
+
+std::span<const CommandRow> geo_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

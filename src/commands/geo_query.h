@@ -1,0 +1,58 @@
+// What the commands that search around a place are asked for: GEORADIUS, GEOSEARCH and their
+// relatives, parsed in the order and with the errors of Redis.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/reply.h"
+#include "src/types/geo_search.h"
+#include "src/types/sorted_set.h"
+
+namespace ingot::commands {
+
+// Nothing when the error has been answered.
+std::optional<types::GeoPlace> geo_place_argument(command::ReplySink& reply,
+                                                  std::string_view longitude,
+                                                  std::string_view latitude);
+// Metres in a unit: m, km, ft, mi.
+std::optional<double> geo_unit_argument(command::ReplySink& reply, std::string_view unit);
+
+struct GeoQuery {
+  // What the command takes: `base` is the first of its options.
+  enum class Form : uint8_t { kRadius, kRadiusByMember, kSearch, kSearchStore };
+  enum class Sort : uint8_t { kNone, kAscending, kDescending };
+
+  types::GeoShape shape;
+  double unit_m = 1;
+  bool with_distance = false;
+  bool with_hash = false;
+  bool with_place = false;
+  Sort sort = Sort::kNone;
+  uint64_t count = 0;  // 0: all
+  bool any = false;    // the first `count` that are found
+  std::optional<std::string_view> store;
+  bool store_distance = false;
+};
+
+// `source` null: the key is not there; members are not looked for then. `may_store` false: the
+// command has no STORE. Nothing when the error has been answered.
+std::optional<GeoQuery> parse_geo_query(command::ReplySink& reply, command::Args args,
+                                        GeoQuery::Form form, bool may_store,
+                                        types::SortedSetReader* source);
+
+struct GeoMatch {
+  std::string member;
+  double score;
+  double distance;  // in the query's unit
+  types::GeoPlace place;
+};
+
+// In the order in which they are to be answered.
+std::vector<GeoMatch> find_geo_matches(types::SortedSetReader& source, const GeoQuery& query);
+
+}  // namespace ingot::commands
