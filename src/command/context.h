@@ -56,6 +56,13 @@ struct Block {
   std::vector<std::string> keys;
   int64_t until_ms = 0;                     // Unix; 0: for ever
   void (*timed_out)(ReplySink&) = nullptr;  // what it is answered then
+  std::string memory = {};                  // given back when it runs again
+};
+
+// Why a blocked command runs again.
+struct Fed {
+  std::string_view key;     // that was stored or removed
+  std::string_view memory;  // of its Block
 };
 
 class WriteContext {
@@ -76,9 +83,9 @@ class WriteContext {
   // Whether block() may be called: not inside EXEC, where a blocking command answers at once what
   // it would after its time-out.
   bool may_block = false;
-  // Set when a blocked command runs again because this key of its was fed: it serves itself from
-  // this one, or blocks again and keeps its place.
-  std::optional<std::string_view> fed = {};
+  // Set when a blocked command runs again because a key of its was fed: it serves itself from this
+  // one, or blocks again and keeps its place.
+  std::optional<Fed> fed = {};
 
   int64_t now_ms() const { return keys.now_ms(); }
 

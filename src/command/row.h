@@ -98,7 +98,8 @@ enum : uint32_t {
 // Where keys stand among the arguments (Redis 7.0's key specifications).
 struct KeySpec {
   uint32_t flags = 0;
-  // Where they begin: at an index, or after a keyword searched from an index (negative: from the end).
+  // Where they begin: at an index, or after a keyword searched from an index (negative: from the
+  // end).
   std::string_view keyword;  // empty: at `begin`
   int begin = 0;
   // Which they are: a range up to `last` (relative to the first; -1: the last argument, -2 the one
@@ -128,7 +129,9 @@ class KeySpecs {
   size_t count_ = 0;
 };
 
-constexpr KeySpec key_at(int index, uint32_t flags) { return {.flags = flags, .begin = index}; }
+constexpr KeySpec key_at(int index, uint32_t flags) {
+  return {.flags = flags, .begin = index};
+}
 // From argument `first` to `last` (negative: from the end), every `step`th.
 constexpr KeySpec keys_between(int first, int last, int step, uint32_t flags) {
   return {.flags = flags, .begin = first, .last = last, .step = step};
@@ -166,6 +169,10 @@ struct CommandRow {
   // What a key::kVariableFlags specification comes to for these arguments.
   uint32_t (*key_flags)(Args) = nullptr;
 
+  // A row of the same command that takes these arguments instead, or null: what reads in one form
+  // and writes or waits in another. It differs in its handler alone.
+  const CommandRow* (*instead)(Args) = nullptr;
+  const CommandRow* base = nullptr;  // of such a row: the one in the table, which is counted
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
   bool immediate = false;
   // May take long (a checkpoint, a sleep): runs in the pool while its connection waits.

@@ -164,6 +164,10 @@ Resolved Table::resolve(Args args, std::string* error) const {
   }
   if (!arity_fits(*resolved.row, args.size())) {
     *error = wrong_arity_error(full_name(resolved.parent, *resolved.row));
+    return resolved;
+  }
+  if (resolved.row->instead != nullptr) {
+    if (const CommandRow* other = resolved.row->instead(args)) resolved.row = other;
   }
   return resolved;
 }

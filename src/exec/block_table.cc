@@ -34,13 +34,15 @@ std::optional<BlockTable::Key> BlockTable::next_fed() {
   return key;
 }
 
-void BlockTable::offer(const Key& key, const std::function<Served(WriteJob& job)>& serve,
+void BlockTable::offer(const Key& key,
+                       const std::function<Served(WriteJob&, const command::Block&)>& serve,
                        const std::function<void(std::unique_ptr<WriteJob>)>& take_job) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return;
   const std::vector<Number> waiting(found->second.begin(), found->second.end());
   for (const Number number : waiting) {
-    const Served served = serve(*waiters_.at(number).job);
+    Waiter& waiter = waiters_.at(number);
+    const Served served = serve(*waiter.job, waiter.block);
     if (served == Served::kStop) return;
     if (served == Served::kYes) take_job(take(number));
   }

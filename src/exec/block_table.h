@@ -38,7 +38,7 @@ class BlockTable {
   // Offers the key to each job that waits for it, the longest waiting first. `serve` answers
   // whether the job has been served; then it takes the job. False ends the round.
   enum class Served : uint8_t { kYes, kNo, kStop };
-  void offer(const Key& key, const std::function<Served(WriteJob& job)>& serve,
+  void offer(const Key& key, const std::function<Served(WriteJob&, const command::Block&)>& serve,
              const std::function<void(std::unique_ptr<WriteJob>)>& take);
 
   // When the next wait ends by itself, in Unix milliseconds; INT64_MAX: never.

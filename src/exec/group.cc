@@ -67,15 +67,14 @@ void Group::rollback(const Savepoint& savepoint) {
 }
 
 types::KeyWriter Group::key_writer(types::AccessClock* access) {
-  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_,
-                        services_.store.now_ms(), access,
-                        collect_touched_ || !watches_.empty());
+  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_, services_.store.now_ms(),
+                        access, collect_touched_ || !watches_.empty());
   keys.want_events(wanted_events_);
   return keys;
 }
 
 Group::Outcome Group::run(WriteJob& job, const Refusals& refusals,
-                          std::optional<std::string_view> fed) {
+                          std::optional<command::Fed> fed) {
   Unit& unit = job.units[job.next];
   if (unit.row == nullptr) {
     job.replies.bytes.append(unit.canned);
@@ -117,8 +116,7 @@ Group::Outcome Group::run(WriteJob& job, const Refusals& refusals,
 }
 
 void Group::run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
-                        std::optional<std::string_view> fed, types::KeyWriter& keys,
-                        RespSink& reply) {
+                        std::optional<command::Fed> fed, types::KeyWriter& keys, RespSink& reply) {
   if (const std::string* refusal = refusal_for(*unit.row, refusals)) {
     count_rejected(services_, unit.row, *refusal);
     reply.error(*refusal);

@@ -36,7 +36,7 @@ class Group {
   };
   // Runs job.units[job.next]; its reply is appended to the job's. `fed`: it waited, and this key of
   // it was stored.
-  Outcome run(WriteJob& job, const Refusals& refusals, std::optional<std::string_view> fed = {});
+  Outcome run(WriteJob& job, const Refusals& refusals, std::optional<command::Fed> fed = {});
   // After kBlocks.
   command::Block take_block() { return std::move(*block_); }
   // What happens to keys is collected for others than those who WATCH.
@@ -72,10 +72,10 @@ class Group {
   void rollback(const Savepoint& savepoint);
   types::KeyWriter key_writer(types::AccessClock* access);
   void run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
-                   std::optional<std::string_view> fed, types::KeyWriter& keys,
+                   std::optional<command::Fed> fed, types::KeyWriter& keys,
                    command::RespSink& reply);
-  void run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
-                       types::KeyWriter& keys, command::RespSink& reply);
+  void run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals, types::KeyWriter& keys,
+                       command::RespSink& reply);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
   void put_counts();
   storage::Status write(storage::Durability durability);

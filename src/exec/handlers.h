@@ -25,7 +25,7 @@ struct Earlier {
   std::shared_ptr<command::Prepared> prepared;
   bool in_place = false;
   bool may_block = false;
-  std::optional<std::string_view> fed;
+  std::optional<command::Fed> fed;
 };
 
 // What it asked for instead of answering, if anything.

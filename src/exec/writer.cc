@@ -280,7 +280,9 @@ void Writer::Impl::serve_blocked() {
   Group::Refusals refusals{.all = group_refusals_[0], .growing = group_refusals_[1]};
   auto note_fed = [this] {
     types::Effects effects = group_.take_touched();
-    for (const auto& touched : effects.touched) blocked_.fed(touched.db, touched.key);
+    for (const auto& touched : effects.touched) {
+      if (touched.feeds) blocked_.fed(touched.db, touched.key);
+    }
     for (const auto& swapped : effects.swapped) {
       blocked_.fed_all(swapped.a);
       blocked_.fed_all(swapped.b);
@@ -288,17 +290,21 @@ void Writer::Impl::serve_blocked() {
   };
   note_fed();
   while (auto key = blocked_.next_fed()) {
+    bool served = false;
     blocked_.offer(
         *key,
-        [&](WriteJob& job) {
+        [&](WriteJob& job, const command::Block& block) {
           job.first_uncommitted = job.next;
           job.committed_mark = job.replies.bytes.size();
-          if (group_.run(job, refusals, key->second) != Group::Outcome::kDone) {
-            // Nothing is left of it: those behind need not try.
-            bool more = group_.exists(key->first, key->second);
-            return more ? BlockTable::Served::kNo : BlockTable::Served::kStop;
+          if (group_.run(job, refusals, command::Fed{key->second, block.memory}) !=
+              Group::Outcome::kDone) {
+            // Nothing is left of it: those behind need not try. (Unless it was gone from the start:
+            // some wait for that, too.)
+            const bool gone = served && !group_.exists(key->first, key->second);
+            return gone ? BlockTable::Served::kStop : BlockTable::Served::kNo;
           }
           ++job.next;
+          served = true;
           note_fed();
           return BlockTable::Served::kYes;
         },
@@ -475,7 +481,9 @@ void Writer::Impl::on_sync_failure(const storage::Status& status) {
 }
 
 Writer::Writer() = default;
-Writer::~Writer() { stop(); }
+Writer::~Writer() {
+  stop();
+}
 void Writer::start(Services& services, FsyncPolicy policy) {
   impl_ = std::make_unique<Impl>(services, policy);
   impl_->start();
@@ -483,14 +491,32 @@ void Writer::start(Services& services, FsyncPolicy policy) {
 void Writer::stop() {
   if (impl_) impl_->stop();
 }
-void Writer::submit(std::unique_ptr<WriteJob> job) { impl_->submit(std::move(job)); }
-void Writer::unwatch(uint64_t client_id) { impl_->unwatch(client_id); }
-void Writer::unblock(uint64_t client_id) { impl_->unblock(client_id); }
-void Writer::set_wanted_events(uint32_t kinds) { impl_->set_wanted_events(kinds); }
-void Writer::set_policy(FsyncPolicy policy) { impl_->set_policy(policy); }
-void Writer::set_active_expire(bool active) { impl_->set_active_expire(active); }
-void Writer::refuse(Refusal kind, std::string error) { impl_->refuse(kind, std::move(error)); }
-std::string Writer::refusal(Refusal kind) const { return impl_->refusal(kind); }
-Writer::Figures Writer::figures() const { return impl_->figures(); }
+void Writer::submit(std::unique_ptr<WriteJob> job) {
+  impl_->submit(std::move(job));
+}
+void Writer::unwatch(uint64_t client_id) {
+  impl_->unwatch(client_id);
+}
+void Writer::unblock(uint64_t client_id) {
+  impl_->unblock(client_id);
+}
+void Writer::set_wanted_events(uint32_t kinds) {
+  impl_->set_wanted_events(kinds);
+}
+void Writer::set_policy(FsyncPolicy policy) {
+  impl_->set_policy(policy);
+}
+void Writer::set_active_expire(bool active) {
+  impl_->set_active_expire(active);
+}
+void Writer::refuse(Refusal kind, std::string error) {
+  impl_->refuse(kind, std::move(error));
+}
+std::string Writer::refusal(Refusal kind) const {
+  return impl_->refusal(kind);
+}
+Writer::Figures Writer::figures() const {
+  return impl_->figures();
+}
 
 }  // namespace ingot::exec

@@ -121,7 +121,8 @@ storage::KeyCounts KeyWriter::counts(int db) {
   return found == state_.counts.end() ? storage::KeyCounts() : found->second;
 }
 
-void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after) {
+void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after,
+                      bool feeds) {
   storage::KeyspaceId space = keyspace(db);
   Metadata old = before != nullptr ? before->metadata() : Metadata{};
   const int64_t due = due_ms(after, now_ms_);
@@ -152,7 +153,7 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
     discard_collection(old.collection->id);
   }
   if (access_ != nullptr) access_->mark(space, key, now_ms_);
-  touch(db, key);
+  touch(db, key, feeds);
 }
 
 void KeyWriter::remove(int db, std::string_view key, const Record& before) {
@@ -195,9 +196,10 @@ void KeyWriter::discard_collection(storage::CollectionId id) {
   effects_.dropped_collections.push_back(id);
 }
 
-void KeyWriter::touch(int db, std::string_view key) {
+void KeyWriter::touch(int db, std::string_view key, bool feeds) {
   ++effects_.changes;
-  if (collect_touched_) effects_.touched.push_back({.db = db, .key = std::string(key)});
+  if (!collect_touched_) return;
+  effects_.touched.push_back({.db = db, .key = std::string(key), .feeds = feeds});
 }
 
 void KeyWriter::flush(int db) {

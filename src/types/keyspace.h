@@ -126,6 +126,7 @@ struct Effects {
   struct Touched {
     int db;
     std::string key;
+    bool feeds = true;  // whoever waits for the key may be served now
   };
   std::vector<Touched> touched;            // modified keys; collected only when somebody watches
   // Databases that changed places, with the keyspaces they had; of a flushed one a == b.
@@ -176,7 +177,9 @@ class KeyWriter : public KeyReader {
 
   // Makes `after` the key's record. `before` is what find() gave, or null when it found nothing.
   // A collection that only `before` has becomes garbage. after.indexed_ms is filled in here.
-  void store(int db, std::string_view key, const Record* before, storage::Metadata after);
+  // `feeds` false: there is nothing in it for those who wait for the key.
+  void store(int db, std::string_view key, const Record* before, storage::Metadata after,
+             bool feeds = true);
   // Removes a key that find() gave; its collection becomes garbage. Constant time.
   void remove(int db, std::string_view key, const Record& before);
   // The same for a key whose record moves elsewhere: its collection lives on.
@@ -198,7 +201,7 @@ class KeyWriter : public KeyReader {
   Effects& effects() { return effects_; }
 
   // Marks a key as modified, as every store and remove does by itself.
-  void touch(int db, std::string_view key);
+  void touch(int db, std::string_view key, bool feeds = true);
 
   // Tells what happened to a key, after the commit, if anybody wants events of this kind. `name`
   // is static.

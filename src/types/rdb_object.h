@@ -6,7 +6,6 @@
 // In memory an object is a plain model, which knows nothing of how we keep it. Pure.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +13,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "src/types/stream_id.h"
 
 namespace ingot::types::rdb {
 
@@ -40,11 +41,6 @@ struct Hash {
   bool operator==(const Hash&) const = default;
 };
 
-struct StreamId {
-  uint64_t ms = 0;
-  uint64_t seq = 0;
-  auto operator<=>(const StreamId&) const = default;
-};
 struct Stream {
   struct Entry {
     StreamId id;

@@ -17,19 +17,7 @@ namespace {
 
 constexpr int64_t kDeleted = 1;
 constexpr int64_t kSameFields = 2;  // as the master's
-constexpr size_t kIdBytes = 16;
 constexpr uint64_t kNodeBytesMax = 1 << 30;
-
-std::string raw_id(StreamId id) {
-  std::string out;
-  storage::append_be64(&out, id.ms);
-  storage::append_be64(&out, id.seq);
-  return out;
-}
-
-StreamId id_of(std::string_view raw) {
-  return {storage::read_be64(raw), storage::read_be64(raw.substr(8))};
-}
 
 void append_id(std::string* out, StreamId id) {
   append_length(out, id.ms);
@@ -40,10 +28,10 @@ bool read_id(Input& in, StreamId* id) {
   return in.length(&id->ms) && in.length(&id->seq);
 }
 
-bool read_raw_id(Input& in, StreamId* id) {
+bool read_stream_id_bytes(Input& in, StreamId* id) {
   std::string_view raw;
-  if (!in.take(kIdBytes, &raw)) return false;
-  *id = id_of(raw);
+  if (!in.take(kStreamIdBytes, &raw)) return false;
+  *id = read_stream_id(raw);
   return true;
 }
 
@@ -84,8 +72,8 @@ void append_node(std::span<const Stream::Entry> entries, bool compress, std::str
   for (const auto& [name, value] : master.fields) items.add(name);
   items.add(int64_t{0});
   for (const Stream::Entry& entry : entries) add_entry(entry, master, items);
-  append_length(out, kIdBytes);
-  out->append(raw_id(master.id));
+  append_length(out, kStreamIdBytes);
+  out->append(stream_id_bytes(master.id));
   append_string(out, items.finish(), compress);
 }
 
@@ -117,7 +105,7 @@ void append_group(const Stream::Group& group, bool compress, std::string* out) {
   append_length(out, static_cast<uint64_t>(group.entries_read));
   append_length(out, group.pending.size());
   for (const Stream::Pending& pending : group.pending) {
-    out->append(raw_id(pending.id));
+    out->append(stream_id_bytes(pending.id));
     append_le(out, static_cast<uint64_t>(pending.delivered_ms), 8);
     append_length(out, pending.deliveries);
   }
@@ -130,7 +118,7 @@ void append_group(const Stream::Group& group, bool compress, std::string* out) {
     append_string(out, group.consumers[i].name, compress);
     append_le(out, static_cast<uint64_t>(group.consumers[i].seen_ms), 8);
     append_length(out, of_consumer[i].size());
-    for (const StreamId id : of_consumer[i]) out->append(raw_id(id));
+    for (const StreamId id : of_consumer[i]) out->append(stream_id_bytes(id));
   }
 }
 
@@ -219,20 +207,20 @@ bool read_entries(Input& in, Stream* stream) {
   if (!in.count(&nodes)) return false;
   for (uint64_t i = 0; i < nodes; ++i) {
     std::string raw, node;
-    if (!in.string(&raw) || raw.size() != kIdBytes || !in.string(&node)) return false;
-    if (!read_node(id_of(raw), node, stream)) return false;
+    if (!in.string(&raw) || raw.size() != kStreamIdBytes || !in.string(&node)) return false;
+    if (!read_node(read_stream_id(raw), node, stream)) return false;
   }
   return true;
 }
 
 bool read_pending(Input& in, Stream::Group* group) {
   uint64_t count;
-  if (!in.count(&count, kIdBytes)) return false;
+  if (!in.count(&count, kStreamIdBytes)) return false;
   group->pending.resize(count);
   for (uint64_t i = 0; i < count; ++i) {
     Stream::Pending& pending = group->pending[i];
     uint64_t delivered_ms;
-    if (!read_raw_id(in, &pending.id) || !in.le64(&delivered_ms) ||
+    if (!read_stream_id_bytes(in, &pending.id) || !in.le64(&delivered_ms) ||
         !in.length(&pending.deliveries)) {
       return false;
     }
@@ -246,10 +234,10 @@ bool read_pending(Input& in, Stream::Group* group) {
 // What one consumer has of the group's pending entries.
 bool read_owned(Input& in, size_t consumer, Stream::Group* group) {
   uint64_t owned;
-  if (!in.count(&owned, kIdBytes)) return false;
+  if (!in.count(&owned, kStreamIdBytes)) return false;
   for (uint64_t i = 0; i < owned; ++i) {
     StreamId id;
-    if (!read_raw_id(in, &id)) return false;
+    if (!read_stream_id_bytes(in, &id)) return false;
     const auto pending = std::ranges::lower_bound(group->pending, id, {}, &Stream::Pending::id);
     if (pending == group->pending.end() || pending->id != id) return false;
     if (pending->consumer != SIZE_MAX) return false;

@@ -1,0 +1,418 @@
+// Streams of entries: XADD, XDEL, XLEN, XRANGE, XREVRANGE, XSETID, XTRIM.
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/stream_key.h"
+#include "src/exec/services.h"
+#include "src/server/config.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+using types::StreamId;
+using types::StreamWriter;
+
+// The options of XADD and XTRIM.
+struct TrimOptions {
+  std::optional<uint64_t> length;
+  std::optional<StreamId> min_id;
+  std::optional<uint64_t> limit;
+  bool approximate = false;
+  bool only_existing = false;  // NOMKSTREAM
+
+  bool given() const { return length || min_id; }
+};
+
+enum class Read : uint8_t { kOption, kNone, kError };  // after kError it has been answered
+
+// Reads what stands behind MAXLEN or MINID.
+Read read_threshold(ReplySink& reply, ArgReader& reader, bool by_id, TrimOptions* options) {
+  if (options->given()) {
+    reply.error("ERR syntax error, MAXLEN and MINID options at the same time are not compatible");
+    return Read::kError;
+  }
+  options->approximate = reader.left() >= 2 && reader.word("~");
+  if (!options->approximate && reader.left() >= 2) (void)reader.word("=");
+  if (by_id) {
+    options->min_id = stream_id_argument(reply, reader.text());
+    return options->min_id ? Read::kOption : Read::kError;
+  }
+  const int64_t length = reader.integer();
+  if (!reader.failed() && length < 0) reader.fail("ERR The MAXLEN argument must be >= 0.");
+  if (reader.failed()) reply.error(reader.error());
+  options->length = static_cast<uint64_t>(length);
+  return reader.failed() ? Read::kError : Read::kOption;
+}
+
+Read read_option(ReplySink& reply, ArgReader& reader, bool adding, TrimOptions* options) {
+  const bool valued = reader.left() >= 2;
+  if (valued && reader.word("maxlen")) return read_threshold(reply, reader, false, options);
+  if (valued && reader.word("minid")) return read_threshold(reply, reader, true, options);
+  if (adding && reader.word("nomkstream")) {
+    options->only_existing = true;
+    return Read::kOption;
+  }
+  if (!valued || !reader.word("limit")) return Read::kNone;
+  const int64_t limit = reader.integer();
+  if (!reader.failed() && limit < 0) reader.fail("ERR The LIMIT argument must be >= 0.");
+  if (reader.failed()) reply.error(reader.error());
+  options->limit = static_cast<uint64_t>(limit);
+  return reader.failed() ? Read::kError : Read::kOption;
+}
+
+bool consistent(ReplySink& reply, const TrimOptions& options) {
+  if (options.limit.value_or(0) != 0 && !options.given()) {
+    reply.error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
+  } else if (options.limit && options.given() && !options.approximate) {
+    reply.error("ERR syntax error, LIMIT cannot be used without the special ~ option");
+  }
+  return !reply.erred();
+}
+
+uint64_t trim(WriteContext& ctx, StreamWriter& stream, const TrimOptions& options) {
+  if (!options.given()) return 0;
+  StreamWriter::Trim trim{.length = options.length.value_or(0), .min_id = options.min_id};
+  if (options.approximate) {
+    // Redis removes whole nodes; ours are as many entries as one of its nodes may have.
+    constexpr uint64_t kStep = 100;
+    constexpr uint64_t kLimitMax = 1'000'000;
+    const auto node =
+        static_cast<uint64_t>(ctx.services.config.settings()->stream_node_max_entries);
+    trim.step = node == 0 ? kStep : node;
+    const uint64_t limit =
+        options.limit.value_or(node == 0 ? 100 * kStep : std::min(100 * node, kLimitMax));
+    if (limit != 0) trim.at_most = limit;
+  }
+  return stream.trim(trim);
+}
+
+struct WantedId {
+  std::optional<uint64_t> ms;   // nothing: now
+  std::optional<uint64_t> seq;  // nothing: the next
+};
+
+// The ID that a new entry gets; nothing when the error has been answered.
+std::optional<StreamId> next_id(WriteContext& ctx, const types::StreamNotes& notes,
+                                const WantedId& wanted) {
+  if (notes.last == types::kStreamIdMax) {
+    ctx.reply.error("ERR The stream has exhausted the last possible ID, unable to add more items");
+    return std::nullopt;
+  }
+  const StreamId behind = *types::id_after(notes.last);
+  std::optional<StreamId> id;
+  if (wanted.seq) {
+    id = {*wanted.ms, *wanted.seq};
+  } else if (wanted.ms) {
+    id = *wanted.ms == notes.last.ms ? behind : StreamId{*wanted.ms, 0};
+    if (id->ms != *wanted.ms) id.reset();
+  } else {
+    id = std::max(behind, StreamId{static_cast<uint64_t>(ctx.now_ms()), 0});
+  }
+  if (id && *id > notes.last) return id;
+  ctx.reply.error(
+      "ERR The ID specified in XADD is equal or smaller than the target stream top item");
+  return std::nullopt;
+}
+
+std::optional<WantedId> wanted_id(ReplySink& reply, std::string_view text) {
+  if (text.ends_with("-*")) {
+    const auto id = stream_id_argument(reply, text.substr(0, text.size() - 2));
+    return id ? std::optional(WantedId{.ms = id->ms}) : std::nullopt;
+  }
+  const auto id = stream_id_argument(reply, text);
+  return id ? std::optional(WantedId{.ms = id->ms, .seq = id->seq}) : std::nullopt;
+}
+
+void xadd(WriteContext& ctx, Args args) {
+  ArgReader reader(args, 2);
+  TrimOptions options;
+  WantedId wanted;
+  while (reader.more() && !reader.word("*")) {
+    const Read read = read_option(ctx.reply, reader, /*adding=*/true, &options);
+    if (read == Read::kError) return;
+    if (read == Read::kOption) continue;
+    const auto id = wanted_id(ctx.reply, reader.text());
+    if (!id) return;
+    wanted = *id;
+    break;
+  }
+  if (!consistent(ctx.reply, options)) return;
+  const Args fields = args.last(reader.left());
+  if (fields.empty() || fields.size() % 2 != 0) {
+    return ctx.reply.error(command::wrong_arity_error("xadd"));
+  }
+  if (wanted.ms == 0 && wanted.seq == 0) {
+    return ctx.reply.error("ERR The ID specified in XADD must be greater than 0-0");
+  }
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent && options.only_existing) return ctx.reply.null();
+  StreamWriter stream(ctx.keys, ctx.db, args[1], found == Found::kYes ? &before : nullptr);
+  const auto id = next_id(ctx, stream.notes(), wanted);
+  if (!id) return;
+  stream.add(*id, fields);
+  ctx.keys.notify(notify::kStream, "xadd", ctx.db, args[1]);
+  if (trim(ctx, stream, options) != 0) {
+    ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
+  }
+  stream.finish(/*feeds=*/true);
+  reply_id(ctx.reply, *id);
+}
+
+void xtrim(WriteContext& ctx, Args args) {
+  ArgReader reader(args, 2);
+  TrimOptions options;
+  while (reader.more()) {
+    const Read read = read_option(ctx.reply, reader, /*adding=*/false, &options);
+    if (read == Read::kError) return;
+    if (read == Read::kNone) return ctx.reply.error(command::error::kSyntax);
+  }
+  if (!consistent(ctx.reply, options)) return;
+  if (!options.given()) {
+    return ctx.reply.error("ERR syntax error, XTRIM must be called with a trimming strategy");
+  }
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  const uint64_t gone = trim(ctx, stream, options);
+  if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
+  stream.finish();
+  ctx.reply.integer(static_cast<int64_t>(gone));
+}
+
+void xdel(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  std::vector<StreamId> ids;
+  for (std::string_view text : args.subspan(2)) {
+    const auto id = stream_id_argument(ctx.reply, text);
+    if (!id) return;
+    ids.push_back(*id);
+  }
+  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  int64_t removed = 0;
+  for (const StreamId id : ids) removed += stream.remove(id);
+  if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
+  stream.finish();
+  ctx.reply.integer(removed);
+}
+
+void xlen(ReadContext& ctx, Args args) {
+  Record record;
+  Found found;
+  const auto stream = read_stream(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  ctx.reply.integer(stream ? static_cast<int64_t>(stream->length()) : 0);
+}
+
+void range(ReadContext& ctx, Args args, bool reverse) {
+  const auto first = range_start_argument(ctx.reply, args[reverse ? 3 : 2]);
+  if (!first) return;
+  const auto last = range_end_argument(ctx.reply, args[reverse ? 2 : 3]);
+  if (!last) return;
+  ArgReader reader(args, 4);
+  std::optional<int64_t> count;
+  while (reader.more()) {
+    if (reader.left() < 2 || !reader.word("count")) {
+      reader.fail(command::error::kSyntax);
+      break;
+    }
+    count = std::max<int64_t>(0, reader.integer());
+  }
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  Record record;
+  Found found;
+  const auto stream = read_stream(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  if (!stream) return ctx.reply.array(0);
+  if (count == 0) return ctx.reply.null_array();
+  reply_entries(ctx, *stream, {*first, *last}, static_cast<uint64_t>(count.value_or(0)), reverse);
+}
+
+void xrange(ReadContext& ctx, Args args) {
+  range(ctx, args, /*reverse=*/false);
+}
+void xrevrange(ReadContext& ctx, Args args) {
+  range(ctx, args, /*reverse=*/true);
+}
+
+void xsetid(WriteContext& ctx, Args args) {
+  const auto last = stream_id_argument(ctx.reply, args[2]);
+  if (!last) return;
+  ArgReader reader(args, 3);
+  std::optional<uint64_t> added;
+  std::optional<StreamId> max_deleted;
+  while (reader.more()) {
+    if (reader.left() >= 2 && reader.word("entriesadded")) {
+      const int64_t number = reader.integer();
+      if (!reader.failed() && number < 0) reader.fail("ERR entries_added must be positive");
+      added = static_cast<uint64_t>(number);
+    } else if (reader.left() >= 2 && reader.word("maxdeletedid")) {
+      max_deleted = stream_id_argument(ctx.reply, reader.text());
+      if (!max_deleted) return;
+      if (*last < *max_deleted) {
+        reader.fail(
+            "ERR The ID specified in XSETID is smaller than the provided "
+            "max_deleted_entry_id");
+      }
+    } else {
+      reader.fail(command::error::kSyntax);
+    }
+  }
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.error(command::error::kNoSuchKey);
+  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  if (*last < stream.notes().max_deleted) {
+    return ctx.reply.error(
+        "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
+  }
+  if (stream.length() != 0 && *last < stream.last_entry()) {
+    return ctx.reply.error(
+        "ERR The ID specified in XSETID is smaller than the target stream top item");
+  }
+  if (added && *added < stream.length()) {
+    return ctx.reply.error(
+        "ERR The entries_added specified in XSETID is smaller than the target stream length");
+  }
+  const bool sets_deleted = max_deleted && *max_deleted != types::kStreamIdMin;
+  stream.set_notes(*last, added.value_or(stream.notes().added),
+                   sets_deleted ? *max_deleted : stream.notes().max_deleted);
+  stream.finish();
+  ctx.keys.notify(notify::kStream, "xsetid", ctx.db, args[1]);
+  ctx.reply.ok();
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "xadd",
+     .arity = -5,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kStream | acl::kFast,
+     .keys = {{.flags = key::kRw | key::kUpdate,
+               .begin = 1,
+               .last = 0,
+               .step = 1,
+               .limit = 0,
+               .notes = "The entries that are trimmed make it an update"}},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1), and O(N) with N entries that are trimmed",
+     .summary = "Add an entry to a stream",
+     .history =
+         "6.2.0: `NOMKSTREAM`, `MINID` and `LIMIT`.; 7.0.0: An ID of a time alone, `<ms>-*`.",
+     .tips = "nondeterministic_output",
+     .arguments =
+         "key:key#0 nomkstream:pure-token=NOMKSTREAM@6.2.0? "
+         "trim:block?(strategy:oneof(maxlen:pure-token=MAXLEN minid:pure-token=MINID@6.2.0) "
+         "operator:oneof?(equal:pure-token== approximately:pure-token=~) threshold:string "
+         "count:integer=LIMIT@6.2.0?) id_or_auto:oneof(auto_id:pure-token=* id:string) "
+         "field_value:block*(field:string value:string)",
+     .handler = xadd},
+    {.name = "xdel",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kStream | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(N log(M)) with N IDs and M entries",
+     .summary = "Remove entries from a stream",
+     .arguments = "key:key#0 id:string*",
+     .handler = xdel},
+    {.name = "xlen",
+     .arity = 2,
+     .flags = flag::kReadonly | flag::kFast,
+     .acl = acl::kRead | acl::kStream | acl::kFast,
+     .keys = {key_at(1, key::kRo)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "Number of entries of a stream",
+     .arguments = "key:key#0",
+     .handler = xlen},
+    {.name = "xrange",
+     .arity = -4,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kStream | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(log(M)+N) with N entries answered, of M",
+     .summary = "Answer the entries between two IDs",
+     .history = "6.2.0: Bounds may be exclusive.",
+     .arguments = "key:key#0 start:string end:string count:integer=COUNT?",
+     .handler = xrange},
+    {.name = "xrevrange",
+     .arity = -4,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kStream | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(log(M)+N) with N entries answered, of M",
+     .summary = "Answer the entries between two IDs, the last one first",
+     .history = "6.2.0: Bounds may be exclusive.",
+     .arguments = "key:key#0 end:string start:string count:integer=COUNT?",
+     .handler = xrevrange},
+    {.name = "xsetid",
+     .arity = -3,
+     .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
+     .acl = acl::kWrite | acl::kStream | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "Set the last ID of a stream and what it counts",
+     .history = "7.0.0: `ENTRIESADDED` and `MAXDELETEDID`.",
+     .arguments = "key:key#0 last-id:string entries_added:integer=ENTRIESADDED@7.0.0? "
+                  "max_deleted_entry_id:string=MAXDELETEDID@7.0.0?",
+     .handler = xsetid},
+    {.name = "xtrim",
+     .arity = -4,
+     .flags = flag::kWrite,
+     .acl = acl::kWrite | acl::kStream | acl::kSlow,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(N) with N entries removed",
+     .summary = "Remove the first entries of a stream",
+     .history = "6.2.0: `MINID` and `LIMIT`.",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 trim:block(strategy:oneof(maxlen:pure-token=MAXLEN "
+                  "minid:pure-token=MINID@6.2.0) operator:oneof?(equal:pure-token== "
+                  "approximately:pure-token=~) threshold:string count:integer=LIMIT@6.2.0?)",
+     .handler = xtrim},
+};
+
+}  // namespace
+
+std::span<const CommandRow> stream_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,305 @@
+// Consumer groups: XGROUP, XACK.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/command/help.h"
+#include "src/commands/families.h"
+#include "src/commands/stream_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReplySink;
+using command::SessionContext;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+using types::StreamGroup;
+using types::StreamId;
+using types::StreamWriter;
+
+// What CREATE and SETID take behind the ID.
+struct GroupOptions {
+  bool make_stream = false;
+  int64_t entries_read = -1;
+};
+
+std::optional<GroupOptions> read_options(ReplySink& reply, Args args, bool creating) {
+  GroupOptions options;
+  ArgReader reader(args, 5);
+  while (reader.more()) {
+    if (creating && reader.word("mkstream")) {
+      options.make_stream = true;
+    } else if (reader.left() >= 2 && reader.word("entriesread")) {
+      options.entries_read = reader.integer();
+      if (!reader.failed() && options.entries_read < -1) {
+        reader.fail("ERR value for ENTRIESREAD must be positive or -1");
+      }
+    } else {
+      reader.fail("ERR unknown subcommand or wrong number of arguments for '" +
+                  std::string(args[1]) + "'. Try XGROUP HELP.");
+    }
+  }
+  if (!reader.failed()) return options;
+  reply.error(reader.error());
+  return std::nullopt;
+}
+
+// The stream that a subcommand works on; nothing when the error has been answered.
+std::optional<StreamWriter> open_stream(WriteContext& ctx, std::string_view name, Record* before,
+                                        bool make_stream = false) {
+  const Found found = find_typed(ctx, name, storage::ValueType::kStream, before);
+  if (found == Found::kWrongType) return std::nullopt;
+  if (found == Found::kAbsent && !make_stream) {
+    ctx.reply.error(
+        "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you "
+        "may want to use the MKSTREAM option to create an empty stream automatically.");
+    return std::nullopt;
+  }
+  return std::make_optional<StreamWriter>(ctx.keys, ctx.db, name,
+                                          found == Found::kYes ? before : nullptr);
+}
+
+std::optional<StreamGroup> open_group(WriteContext& ctx, const StreamWriter& stream, Args args) {
+  auto group = stream.group(args[3]);
+  if (!group) {
+    ctx.reply.error("NOGROUP No such consumer group '" + std::string(args[3]) + "' for key name '" +
+                    std::string(args[2]) + "'");
+  }
+  return group;
+}
+
+void create(WriteContext& ctx, Args args) {
+  const auto options = read_options(ctx.reply, args, /*creating=*/true);
+  if (!options) return;
+  Record before;
+  auto stream = open_stream(ctx, args[2], &before, options->make_stream);
+  if (!stream) return;
+  const auto id =
+      args[4] == "$" ? std::optional(stream->notes().last) : stream_id_argument(ctx.reply, args[4]);
+  if (!id) return;
+  if (stream->group(args[3])) {
+    return ctx.reply.error("BUSYGROUP Consumer Group name already exists");
+  }
+  stream->create_group(args[3], *id, options->entries_read);
+  stream->finish();
+  ctx.keys.notify(notify::kStream, "xgroup-create", ctx.db, args[2]);
+  ctx.reply.ok();
+}
+
+void setid(WriteContext& ctx, Args args) {
+  const auto options = read_options(ctx.reply, args, /*creating=*/false);
+  if (!options) return;
+  Record before;
+  auto stream = open_stream(ctx, args[2], &before);
+  if (!stream) return;
+  auto group = open_group(ctx, *stream, args);
+  if (!group) return;
+  const auto id = args[4] == "$" ? std::optional(stream->notes().last)
+                                 : stream_end_argument(ctx.reply, args[4], 0);
+  if (!id) return;
+  group->last = *id;
+  group->entries_read = options->entries_read;
+  stream->store(*group);
+  stream->finish();
+  ctx.keys.notify(notify::kStream, "xgroup-setid", ctx.db, args[2]);
+  ctx.reply.ok();
+}
+
+void destroy(WriteContext& ctx, Args args) {
+  Record before;
+  auto stream = open_stream(ctx, args[2], &before);
+  if (!stream) return;
+  const auto group = stream->group(args[3]);
+  if (!group) return ctx.reply.integer(0);
+  stream->destroy(*group);
+  // Consumers that wait are told.
+  stream->finish(/*feeds=*/true);
+  ctx.keys.notify(notify::kStream, "xgroup-destroy", ctx.db, args[2]);
+  ctx.reply.integer(1);
+}
+
+void createconsumer(WriteContext& ctx, Args args) {
+  Record before;
+  auto stream = open_stream(ctx, args[2], &before);
+  if (!stream) return;
+  auto group = open_group(ctx, *stream, args);
+  if (!group) return;
+  if (stream->consumer(*group, args[4])) return ctx.reply.integer(0);
+  stream->create_consumer(&*group, args[4], ctx.now_ms());
+  stream->store(*group);
+  stream->finish();
+  ctx.keys.notify(notify::kStream, "xgroup-createconsumer", ctx.db, args[2]);
+  ctx.reply.integer(1);
+}
+
+void delconsumer(WriteContext& ctx, Args args) {
+  Record before;
+  auto stream = open_stream(ctx, args[2], &before);
+  if (!stream) return;
+  auto group = open_group(ctx, *stream, args);
+  if (!group) return;
+  const auto consumer = stream->consumer(*group, args[4]);
+  if (!consumer) return ctx.reply.integer(0);
+  stream->remove(&*group, *consumer);
+  stream->store(*group);
+  stream->finish();
+  ctx.keys.notify(notify::kStream, "xgroup-delconsumer", ctx.db, args[2]);
+  ctx.reply.integer(static_cast<int64_t>(consumer->pending));
+}
+
+void help(SessionContext& ctx, Args) {
+  command::reply_help(
+      ctx.reply, "XGROUP",
+      {"CREATE <key> <groupname> <id|$> [option]",
+       "    Create a new consumer group. Options are:", "    * MKSTREAM",
+       "      Create the empty stream if it does not exist.", "    * ENTRIESREAD entries_read",
+       "      Set the group's entries_read counter (internal use).",
+       "CREATECONSUMER <key> <groupname> <consumer>",
+       "    Create a new consumer in the specified group.",
+       "DELCONSUMER <key> <groupname> <consumer>", "    Remove the specified consumer.",
+       "DESTROY <key> <groupname>", "    Remove the specified group.",
+       "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+       "    Set the current group ID and entries_read counter."});
+}
+
+void xack(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  auto group = stream.group(args[2]);
+  if (!group) return ctx.reply.integer(0);
+  std::vector<StreamId> ids;
+  for (std::string_view text : args.subspan(3)) {
+    const auto id = stream_id_argument(ctx.reply, text);
+    if (!id) return;
+    ids.push_back(*id);
+  }
+  int64_t acknowledged = 0;
+  for (const StreamId id : ids) {
+    const auto pending = stream.pending(*group, id);
+    if (!pending) continue;
+    stream.release(&*group, *pending);
+    ++acknowledged;
+  }
+  if (acknowledged != 0) stream.store(*group);
+  stream.finish();
+  ctx.reply.integer(acknowledged);
+}
+
+constexpr CommandRow kSubcommands[] = {
+    {.name = "create",
+     .arity = -5,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kStream | acl::kSlow,
+     .keys = {key_at(2, key::kRw | key::kInsert)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "Create a consumer group",
+     .history = "7.0.0: `ENTRIESREAD`.",
+     .arguments = "key:key#0 groupname:string id:oneof(id:string new_id:pure-token=$) "
+                  "mkstream:pure-token=MKSTREAM? entries_read:integer=ENTRIESREAD?",
+     .handler = create},
+    {.name = "createconsumer",
+     .arity = 5,
+     .flags = flag::kWrite | flag::kDenyOom,
+     .acl = acl::kWrite | acl::kStream | acl::kSlow,
+     .keys = {key_at(2, key::kRw | key::kInsert)},
+     .group = "stream",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Create a consumer in a group",
+     .arguments = "key:key#0 groupname:string consumername:string",
+     .handler = createconsumer},
+    {.name = "delconsumer",
+     .arity = 5,
+     .flags = flag::kWrite,
+     .acl = acl::kWrite | acl::kStream | acl::kSlow,
+     .keys = {key_at(2, key::kRw | key::kDelete)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(N) with N entries pending for it",
+     .summary = "Remove a consumer and what is pending for it",
+     .arguments = "key:key#0 groupname:string consumername:string",
+     .handler = delconsumer},
+    {.name = "destroy",
+     .arity = 4,
+     .flags = flag::kWrite,
+     .acl = acl::kWrite | acl::kStream | acl::kSlow,
+     .keys = {key_at(2, key::kRw | key::kDelete)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(N) with N entries pending in it",
+     .summary = "Remove a consumer group",
+     .arguments = "key:key#0 groupname:string",
+     .handler = destroy},
+    {.name = "help",
+     .arity = 2,
+     .flags = flag::kLoading | flag::kStale,
+     .acl = acl::kStream | acl::kSlow,
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "What the subcommands are for",
+     .handler = help,
+     .immediate = true},
+    {.name = "setid",
+     .arity = -5,
+     .flags = flag::kWrite,
+     .acl = acl::kWrite | acl::kStream | acl::kSlow,
+     .keys = {key_at(2, key::kRw | key::kUpdate)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "Set the last entry that a group was given",
+     .history = "7.0.0: `ENTRIESREAD`.",
+     .arguments = "key:key#0 groupname:string id:oneof(id:string new_id:pure-token=$) "
+                  "entries_read:integer=ENTRIESREAD?",
+     .handler = setid},
+};
+
+constexpr CommandRow kRows[] = {
+    {.name = "xack",
+     .arity = -4,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kStream | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(1) for each ID",
+     .summary = "Acknowledge entries that were delivered to a consumer",
+     .arguments = "key:key#0 group:string id:string*",
+     .handler = xack},
+    {.name = "xgroup",
+     .arity = -2,
+     .acl = acl::kSlow,
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "That of the subcommand",
+     .summary = "Consumer groups of streams",
+     .subcommands = kSubcommands},
+};
+
+}  // namespace
+
+std::span<const CommandRow> stream_group_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

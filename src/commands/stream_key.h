@@ -1,0 +1,52 @@
+// What the commands on streams share: finding one, IDs among the arguments, entries in replies.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "src/command/context.h"
+#include "src/commands/typed_key.h"
+#include "src/types/stream.h"
+
+namespace ingot::commands {
+
+// The stream of a key, or nothing: it is not there, or an error was answered.
+template <typename Context>
+std::optional<types::StreamReader> read_stream(Context& ctx, std::string_view key,
+                                               types::Record* record, types::Found* found) {
+  *found = find_typed(ctx, key, storage::ValueType::kStream, record);
+  if (*found != types::Found::kYes) return std::nullopt;
+  return std::make_optional<types::StreamReader>(ctx.keys.data(), *record);
+}
+
+// "ms-seq" or "ms"; nothing when the error was answered.
+std::optional<types::StreamId> stream_id_argument(command::ReplySink& reply, std::string_view text,
+                                                  uint64_t missing_seq = 0);
+// The same, or "-" or "+".
+std::optional<types::StreamId> stream_end_argument(command::ReplySink& reply, std::string_view text,
+                                                   uint64_t missing_seq);
+// The bounds of a range, inclusive; each may be exclusive in the arguments: "(ms-seq".
+struct StreamRange {
+  types::StreamId first;
+  types::StreamId last = types::kStreamIdMax;
+};
+std::optional<types::StreamId> range_start_argument(command::ReplySink& reply,
+                                                    std::string_view text);
+std::optional<types::StreamId> range_end_argument(command::ReplySink& reply, std::string_view text);
+
+inline void reply_id(command::ReplySink& reply, types::StreamId id) {
+  reply.bulk(types::stream_id_text(id));
+}
+void reply_entry(command::ReplySink& reply, types::StreamId id, const types::StreamFields& fields);
+// An array of the entries of a range, at most `count` of them (0: all).
+void reply_entries(command::ReadContext& ctx, const types::StreamReader& stream,
+                   const StreamRange& range, uint64_t count, bool reverse = false);
+void reply_entries(command::WriteContext& ctx, const types::StreamReader& stream,
+                   const StreamRange& range, uint64_t count);
+
+// "NOGROUP No such key ... or consumer group ...".
+std::string no_group_error(std::string_view key, std::string_view group);
+
+}  // namespace ingot::commands

@@ -1,0 +1,434 @@
+// Entries that were delivered and not acknowledged: XPENDING, XCLAIM, XAUTOCLAIM.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/command/args.h"
+#include "src/command/context.h"
+#include "src/commands/families.h"
+#include "src/commands/stream_key.h"
+
+namespace ingot::commands {
+namespace {
+
+namespace acl = command::acl;
+namespace flag = command::flag;
+namespace key = command::key;
+namespace notify = types::notify;
+using command::ArgReader;
+using command::Args;
+using command::CommandRow;
+using command::key_at;
+using command::ReadContext;
+using command::ReplySink;
+using command::WriteContext;
+using types::Found;
+using types::Record;
+using types::StreamConsumer;
+using types::StreamFields;
+using types::StreamGroup;
+using types::StreamId;
+using types::StreamPending;
+using types::StreamReader;
+using types::StreamWriter;
+
+// --- XPENDING
+
+struct PendingQuery {
+  StreamRange range;
+  int64_t min_idle_ms = 0;
+  uint64_t count = 0;
+  std::optional<std::string_view> consumer;
+};
+
+// Nothing when the error has been answered. Requires the arguments of the long form.
+std::optional<PendingQuery> parse_pending(ReplySink& reply, Args args) {
+  PendingQuery query;
+  ArgReader reader(args, 3);
+  if (reader.word("idle")) {
+    query.min_idle_ms = reader.integer();
+    if (reader.left() < 3) reader.fail(command::error::kSyntax);
+  }
+  const std::string_view first = reader.text();
+  const std::string_view last = reader.text();
+  query.count = static_cast<uint64_t>(std::max<int64_t>(0, reader.integer()));
+  if (reader.failed()) {
+    reply.error(reader.error());
+    return std::nullopt;
+  }
+  if (reader.more()) query.consumer = reader.text();
+  const auto start = range_start_argument(reply, first);
+  if (!start) return std::nullopt;
+  const auto end = range_end_argument(reply, last);
+  if (!end) return std::nullopt;
+  query.range = {*start, *end};
+  return query;
+}
+
+int64_t idle_ms(int64_t since_ms, int64_t now_ms) {
+  return std::max<int64_t>(0, now_ms - since_ms);
+}
+
+void reply_summary(ReplySink& reply, const StreamReader& stream, const StreamGroup& group) {
+  reply.array(4);
+  reply.integer(static_cast<int64_t>(group.pending));
+  if (group.pending == 0) {
+    reply.null();
+    reply.null();
+    return reply.null_array();
+  }
+  stream.walk_pending(group, types::kStreamIdMin, [&](const StreamPending& pending) {
+    reply_id(reply, pending.id);
+    return false;
+  });
+  reply_id(reply, stream.last_pending(group).value_or(StreamId{}));
+  std::vector<StreamConsumer> busy;
+  stream.walk_consumers(group, [&](const StreamConsumer& consumer) {
+    if (consumer.pending != 0) busy.push_back(consumer);
+    return true;
+  });
+  reply.array(busy.size());
+  for (const StreamConsumer& consumer : busy) {
+    reply.array(2);
+    reply.bulk(consumer.name);
+    reply.bulk(std::to_string(consumer.pending));
+  }
+}
+
+void reply_pending(ReadContext& ctx, const StreamReader& stream, const StreamGroup& group,
+                   const PendingQuery& query) {
+  std::vector<StreamPending> found;
+  const auto take = [&](const StreamPending& pending) {
+    if (found.size() == query.count || pending.id > query.range.last) return false;
+    if (ctx.now_ms() - pending.delivered_ms >= query.min_idle_ms) found.push_back(pending);
+    return true;
+  };
+  if (query.consumer) {
+    const auto consumer = stream.consumer(group, *query.consumer);
+    if (consumer) stream.walk_pending(group, *consumer, query.range.first, take);
+  } else {
+    stream.walk_pending(group, query.range.first, take);
+  }
+  ctx.reply.array(found.size());
+  for (const StreamPending& pending : found) {
+    ctx.reply.array(4);
+    reply_id(ctx.reply, pending.id);
+    ctx.reply.bulk(pending.consumer);
+    ctx.reply.integer(idle_ms(pending.delivered_ms, ctx.now_ms()));
+    ctx.reply.integer(static_cast<int64_t>(pending.deliveries));
+  }
+}
+
+void xpending(ReadContext& ctx, Args args) {
+  const bool summary = args.size() == 3;
+  if (!summary && (args.size() < 6 || args.size() > 9)) {
+    return ctx.reply.error(command::error::kSyntax);
+  }
+  std::optional<PendingQuery> query;
+  if (!summary) {
+    query = parse_pending(ctx.reply, args);
+    if (!query) return;
+  }
+  Record record;
+  Found found;
+  const auto stream = read_stream(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  const auto group = stream ? stream->group(args[2]) : std::nullopt;
+  if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
+  summary ? reply_summary(ctx.reply, *stream, *group) : reply_pending(ctx, *stream, *group, *query);
+}
+
+// --- claiming
+
+// How an entry changes its owner.
+struct Claim {
+  int64_t min_idle_ms = 0;
+  int64_t delivered_ms = 0;            // from now on
+  std::optional<uint64_t> deliveries;  // set to that; else one more, unless:
+  bool only_ids = false;
+};
+
+// A group whose entries are claimed for one of its consumers.
+struct Claiming {
+  StreamWriter stream;
+  StreamGroup group;
+  StreamConsumer consumer;
+};
+
+// Makes the consumer, if need be.
+StreamConsumer claimant(WriteContext& ctx, StreamWriter& stream, StreamGroup* group, Args args) {
+  auto consumer = stream.consumer(*group, args[3]);
+  if (!consumer) {
+    consumer = stream.create_consumer(group, args[3], ctx.now_ms());
+    ctx.keys.notify(notify::kStream, "xgroup-createconsumer", ctx.db, args[1]);
+  }
+  consumer->seen_ms = ctx.now_ms();
+  return *consumer;
+}
+
+bool exists(const StreamReader& stream, StreamId id) {
+  return stream.entry(id, [](StreamId, const StreamFields&) { return true; });
+}
+
+bool idle_enough(const WriteContext& ctx, const StreamPending& pending, int64_t min_idle_ms) {
+  return min_idle_ms == 0 || ctx.now_ms() - pending.delivered_ms >= min_idle_ms;
+}
+
+// `before` null: the entry was pending for nobody.
+void take_over(Claiming& claiming, StreamId id, const StreamPending* before, const Claim& claim) {
+  StreamPending pending{.id = id,
+                        .consumer = claiming.consumer.name,
+                        .delivered_ms = claim.delivered_ms,
+                        .deliveries = before != nullptr ? before->deliveries : 1};
+  if (claim.deliveries) {
+    pending.deliveries = *claim.deliveries;
+  } else if (!claim.only_ids) {
+    ++pending.deliveries;
+  }
+  claiming.stream.give(&claiming.group, &claiming.consumer, pending, before);
+}
+
+void finish(Claiming& claiming) {
+  claiming.stream.store(claiming.group, claiming.consumer);
+  claiming.stream.store(claiming.group);
+  claiming.stream.finish();
+}
+
+void reply_claimed(ReplySink& reply, const StreamReader& stream,
+                   const std::vector<StreamId>& claimed, bool only_ids) {
+  reply.array(claimed.size());
+  for (const StreamId id : claimed) {
+    if (only_ids) {
+      reply_id(reply, id);
+    } else {
+      stream.entry(id, [&](StreamId at, const StreamFields& fields) {
+        reply_entry(reply, at, fields);
+        return true;
+      });
+    }
+  }
+}
+
+struct ClaimRequest {
+  Claim claim;
+  std::vector<StreamId> ids;
+  StreamId last;
+  bool force = false;
+};
+
+std::optional<ClaimRequest> parse_claim(WriteContext& ctx, Args args) {
+  ClaimRequest request;
+  ArgReader reader(args, 4);
+  request.claim.min_idle_ms =
+      std::max<int64_t>(0, reader.integer("ERR Invalid min-idle-time argument for XCLAIM"));
+  size_t next = 5;
+  for (; next < args.size(); ++next) {
+    const auto id = types::parse_stream_id(args[next], 0);
+    if (!id) break;
+    request.ids.push_back(*id);
+  }
+  std::optional<int64_t> delivered_ms;
+  ArgReader options(args, next);
+  while (!reader.failed() && options.more()) {
+    const bool valued = options.left() >= 2;
+    if (options.word("force")) {
+      request.force = true;
+    } else if (options.word("justid")) {
+      request.claim.only_ids = true;
+    } else if (valued && options.word("idle")) {
+      const int64_t idle = options.integer("ERR Invalid IDLE option argument for XCLAIM");
+      delivered_ms = ctx.now_ms() - idle;
+    } else if (valued && options.word("time")) {
+      delivered_ms = options.integer("ERR Invalid TIME option argument for XCLAIM");
+    } else if (valued && options.word("retrycount")) {
+      const int64_t count = options.integer("ERR Invalid RETRYCOUNT option argument for XCLAIM");
+      request.claim.deliveries.reset();
+      if (count >= 0) request.claim.deliveries = static_cast<uint64_t>(count);
+    } else if (valued && options.word("lastid")) {
+      const auto id = stream_id_argument(ctx.reply, options.text());
+      if (!id) return std::nullopt;
+      request.last = *id;
+    } else {
+      options.fail("ERR Unrecognized XCLAIM option '" + std::string(options.text()) + "'");
+    }
+  }
+  if (reader.failed() || options.failed()) {
+    ctx.reply.error(reader.failed() ? reader.error() : options.error());
+    return std::nullopt;
+  }
+  // A client's clock may be wrong: no error, but no time to come either.
+  const int64_t now_ms = ctx.now_ms();
+  const int64_t wanted = delivered_ms.value_or(now_ms);
+  request.claim.delivered_ms = wanted < 0 || wanted > now_ms ? now_ms : wanted;
+  return request;
+}
+
+void xclaim(WriteContext& ctx, Args args) {
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.error(no_group_error(args[1], args[2]));
+  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  auto group = stream.group(args[2]);
+  if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
+  const auto request = parse_claim(ctx, args);
+  if (!request) return;
+  group->last = std::max(group->last, request->last);
+  StreamConsumer consumer = claimant(ctx, stream, &*group, args);
+  Claiming claiming{std::move(stream), *group, consumer};
+  std::vector<StreamId> claimed;
+  for (const StreamId id : request->ids) {
+    const auto pending = claiming.stream.pending(claiming.group, id);
+    if (!exists(claiming.stream, id)) {
+      if (pending) claiming.stream.release(&claiming.group, *pending, &claiming.consumer);
+      continue;
+    }
+    if (!pending && !request->force) continue;
+    if (pending && !idle_enough(ctx, *pending, request->claim.min_idle_ms)) continue;
+    take_over(claiming, id, pending ? &*pending : nullptr, request->claim);
+    claimed.push_back(id);
+  }
+  reply_claimed(ctx.reply, claiming.stream, claimed, request->claim.only_ids);
+  finish(claiming);
+}
+
+struct AutoclaimRequest {
+  Claim claim;
+  StreamId start;
+  uint64_t count = 100;
+};
+
+std::optional<AutoclaimRequest> parse_autoclaim(WriteContext& ctx, Args args) {
+  constexpr int64_t kCountMax = std::numeric_limits<int64_t>::max() / 16;
+  AutoclaimRequest request;
+  request.claim.delivered_ms = ctx.now_ms();
+  ArgReader reader(args, 4);
+  request.claim.min_idle_ms =
+      std::max<int64_t>(0, reader.integer("ERR Invalid min-idle-time argument for XAUTOCLAIM"));
+  if (reader.failed()) {
+    ctx.reply.error(reader.error());
+    return std::nullopt;
+  }
+  const auto start = range_start_argument(ctx.reply, reader.text());
+  if (!start) return std::nullopt;
+  request.start = *start;
+  while (reader.more()) {
+    if (reader.left() >= 2 && reader.word("count")) {
+      request.count =
+          static_cast<uint64_t>(reader.integer_between(1, kCountMax, "ERR COUNT must be > 0"));
+    } else if (reader.word("justid")) {
+      request.claim.only_ids = true;
+    } else {
+      reader.fail(command::error::kSyntax);
+    }
+  }
+  if (!reader.failed()) return request;
+  ctx.reply.error(reader.error());
+  return std::nullopt;
+}
+
+void xautoclaim(WriteContext& ctx, Args args) {
+  constexpr uint64_t kTriesEach = 10;
+  const auto request = parse_autoclaim(ctx, args);
+  if (!request) return;
+  Record before;
+  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
+  if (found == Found::kWrongType) return;
+  if (found == Found::kAbsent) return ctx.reply.error(no_group_error(args[1], args[2]));
+  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  auto group = stream.group(args[2]);
+  if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
+  StreamConsumer consumer = claimant(ctx, stream, &*group, args);
+  Claiming claiming{std::move(stream), *group, consumer};
+
+  // Looked at first and changed then, because the walk is over what changes.
+  std::vector<StreamPending> candidates;
+  std::vector<StreamId> claimed, gone;
+  uint64_t tries =
+      request->count > UINT64_MAX / kTriesEach ? UINT64_MAX : request->count * kTriesEach;
+  StreamId next;  // 0-0: the end was reached
+  uint64_t left = request->count;
+  claiming.stream.walk_pending(claiming.group, request->start, [&](const StreamPending& pending) {
+    if (tries == 0 || left == 0) {
+      next = pending.id;
+      return false;
+    }
+    --tries;
+    const bool there = exists(claiming.stream, pending.id);
+    if (there && !idle_enough(ctx, pending, request->claim.min_idle_ms)) return true;
+    candidates.push_back(pending);
+    (there ? claimed : gone).push_back(pending.id);
+    --left;
+    return true;
+  });
+  for (const StreamPending& pending : candidates) {
+    if (std::ranges::binary_search(gone, pending.id)) {
+      claiming.stream.release(&claiming.group, pending, &claiming.consumer);
+    } else {
+      take_over(claiming, pending.id, &pending, request->claim);
+    }
+  }
+  ctx.reply.array(3);
+  reply_id(ctx.reply, next);
+  reply_claimed(ctx.reply, claiming.stream, claimed, request->claim.only_ids);
+  ctx.reply.array(gone.size());
+  for (const StreamId id : gone) reply_id(ctx.reply, id);
+  finish(claiming);
+}
+
+constexpr CommandRow kRows[] = {
+    {.name = "xautoclaim",
+     .arity = -6,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kStream | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kDelete)},
+     .group = "stream",
+     .since = "6.2.0",
+     .complexity = "O(1) when COUNT is small",
+     .summary = "Give a consumer entries that have been pending for long",
+     .history = "7.0.0: Entries that are not in the stream any more are told, and forgotten.",
+     .arguments = "key:key#0 group:string consumer:string min-idle-time:string start:string "
+                  "count:integer=COUNT? justid:pure-token=JUSTID?",
+     .handler = xautoclaim},
+    {.name = "xclaim",
+     .arity = -6,
+     .flags = flag::kWrite | flag::kFast,
+     .acl = acl::kWrite | acl::kStream | acl::kFast,
+     .keys = {key_at(1, key::kRw | key::kUpdate)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(log(N)) for each ID with N entries pending in the group",
+     .summary = "Give pending entries to a consumer",
+     .tips = "nondeterministic_output",
+     .arguments =
+         "key:key#0 group:string consumer:string min-idle-time:string id:string* ms:integer=IDLE? "
+         "unix-time-milliseconds:unix-time=TIME? count:integer=RETRYCOUNT? force:pure-token=FORCE? "
+         "justid:pure-token=JUSTID? id:string=LASTID?",
+     .handler = xclaim},
+    {.name = "xpending",
+     .arity = -3,
+     .flags = flag::kReadonly,
+     .acl = acl::kRead | acl::kStream | acl::kSlow,
+     .keys = {key_at(1, key::kRo | key::kAccess)},
+     .group = "stream",
+     .since = "5.0.0",
+     .complexity = "O(N) with N entries answered",
+     .summary = "What is pending in a consumer group",
+     .history = "6.2.0: `IDLE`, and bounds may be exclusive.",
+     .tips = "nondeterministic_output",
+     .arguments = "key:key#0 group:string filters:block?(min-idle-time:integer=IDLE@6.2.0? "
+                  "start:string end:string count:integer consumer:string?)",
+     .handler = xpending},
+};
+
+}  // namespace
+
+std::span<const CommandRow> stream_pending_rows() {
+  return kRows;
+}
+
+}  // namespace ingot::commands

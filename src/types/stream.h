@@ -1,0 +1,183 @@
+// What a stream is on disk: always a collection, because it grows at one end. Its elements in the
+// data space are, behind the collection's id (stream_bytes.h draws their values):
+//
+//   0 | entry ID                          an entry
+//   1 | group's name                      a consumer group
+//   2 | group (u32be) | consumer's name   a consumer
+//   3 | group (u32be) | entry ID          an entry that was delivered and not acknowledged
+//   4 | group (u32be) | consumer (u32be) | entry ID   the same, found by its consumer
+//
+// Metadata::payload notes the IDs at the ends (so that nothing walks over what was trimmed), and
+// the counters. Metadata::Collection::count is the number of entries.
+//
+// One thread at a time. Failures latch in the storage::Reader.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/types/keyspace.h"
+#include "src/types/packed.h"
+#include "src/types/stream_id.h"
+
+namespace ingot::types {
+
+// What Redis, too, keeps for a whole stream.
+struct StreamNotes {
+  StreamId first;        // of the entries; 0-0 without any
+  StreamId last;         // the greatest that was ever given out
+  StreamId max_deleted;  // by XDEL
+  uint64_t added = 0;    // entries, ever
+  uint32_t groups = 0;
+  uint32_t next_group = 0;  // number
+};
+
+struct StreamGroup {
+  std::string name;
+  uint32_t number = 0;
+  StreamId last;              // delivered
+  int64_t entries_read = -1;  // -1: not known
+  uint64_t pending = 0;
+  uint32_t consumers = 0;
+  uint32_t next_consumer = 0;  // number
+};
+
+struct StreamConsumer {
+  std::string name;
+  uint32_t number = 0;
+  int64_t seen_ms = 0;
+  uint64_t pending = 0;
+};
+
+struct StreamPending {
+  StreamId id;
+  std::string consumer;
+  int64_t delivered_ms = 0;
+  uint64_t deliveries = 0;
+};
+
+// The fields and values of a stored entry, in turn.
+class StreamFields {
+ public:
+  explicit StreamFields(std::string_view packed) : packed_(packed) {}
+  uint64_t count() const;  // of fields and values together
+  PackedReader items() const { return PackedReader(packed_); }
+  std::string_view packed() const { return packed_; }
+
+ private:
+  std::string_view packed_;
+};
+
+class StreamReader {
+ public:
+  // Requires a stream; both must outlive this.
+  StreamReader(storage::Reader& data, const Record& record);
+
+  storage::CollectionId id() const { return id_; }
+  const StreamNotes& notes() const { return notes_; }
+  uint64_t length() const { return length_; }
+
+  // Each walk calls `each` until it returns false. Bounds are inclusive.
+  using EachEntry = std::function<bool(StreamId id, const StreamFields& fields)>;
+  void walk(StreamId first, StreamId last, bool reverse, const EachEntry& each) const;
+  StreamId last_entry() const;  // requires one
+  // Calls `each` at most once; false when there is no such entry.
+  bool entry(StreamId id, const EachEntry& each) const;
+
+  std::optional<StreamGroup> group(std::string_view name) const;
+  void walk_groups(const std::function<bool(const StreamGroup&)>& each) const;
+  std::optional<StreamConsumer> consumer(const StreamGroup& group, std::string_view name) const;
+  void walk_consumers(const StreamGroup& group,
+                      const std::function<bool(const StreamConsumer&)>& each) const;
+  std::optional<StreamPending> pending(const StreamGroup& group, StreamId id) const;
+  std::optional<StreamId> last_pending(const StreamGroup& group) const;
+  using EachPending = std::function<bool(const StreamPending&)>;
+  void walk_pending(const StreamGroup& group, StreamId first, const EachPending& each) const;
+  // Those of one consumer.
+  void walk_pending(const StreamGroup& group, const StreamConsumer& consumer, StreamId first,
+                    const EachPending& each) const;
+
+  // Redis' estimates: how many entries were ever added up to that ID, and how many a group still
+  // has to read; nothing where it cannot be known.
+  std::optional<int64_t> added_until(StreamId id) const;
+  std::optional<int64_t> lag(const StreamGroup& group) const;
+  // Whether XDEL took an entry from that ID on.
+  bool deleted_since(StreamId id) const;
+
+ private:
+  friend class StreamWriter;
+  // A stream that begins empty.
+  StreamReader(storage::Reader& data, storage::CollectionId id) : data_(data), id_(id) {}
+  using Each = std::function<bool(std::string_view key, std::string_view value)>;
+  void walk_records(const std::string& prefix, const std::string& from, const Each& each) const;
+  void latch_corrupt() const;
+
+  storage::Reader& data_;
+  const storage::CollectionId id_;
+  StreamNotes notes_;
+  uint64_t length_ = 0;
+};
+
+// Changes one stream; finish() makes the changes its key's record. Reading through it sees them.
+class StreamWriter : public StreamReader {
+ public:
+  // `before` is what find() gave, or null: then the stream begins empty. It and `key` must outlive
+  // this.
+  StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before);
+
+  // Requires an ID above notes().last, and fields and values in turn.
+  void add(StreamId id, std::span<const std::string_view> fields);
+  bool remove(StreamId id);  // true when it was there
+  // Removes first entries; how many went.
+  struct Trim {
+    uint64_t length = 0;             // so many stay,
+    std::optional<StreamId> min_id;  // or instead those from here on
+    uint64_t at_most = UINT64_MAX;   // so many go
+    uint64_t step = 1;               // and only so many at once
+  };
+  uint64_t trim(const Trim& trim);
+  void set_notes(StreamId last, uint64_t added, StreamId max_deleted);
+
+  // A group and a consumer are read, changed and stored again by the caller; what is pending is
+  // counted in both by the functions below.
+  StreamGroup create_group(std::string_view name, StreamId last, int64_t entries_read);
+  void store(const StreamGroup& group);
+  void destroy(const StreamGroup& group);
+  StreamConsumer create_consumer(StreamGroup* group, std::string_view name, int64_t now_ms);
+  void store(const StreamGroup& group, const StreamConsumer& consumer);
+  void store(const StreamGroup& group, const StreamPending& pending);  // of the same owner
+  void remove(StreamGroup* group, const StreamConsumer& consumer);
+
+  // Makes the entry pending for `*consumer`. `before` is what pending() gave for it, or null; an
+  // earlier owner is stored.
+  void give(StreamGroup* group, StreamConsumer* consumer, const StreamPending& pending,
+            const StreamPending* before);
+  // The entry is pending no more. `consumer` is the owner, or another, or null: an owner that is
+  // not `*consumer` is stored.
+  void release(StreamGroup* group, const StreamPending& pending,
+               StreamConsumer* consumer = nullptr);
+
+  // Stores what has changed. `feeds` as in KeyWriter::store().
+  void finish(bool feeds = false);
+
+ private:
+  void put(const std::string& key, std::string_view value);
+  void erase(const std::string& key);
+  void erase_all(const std::string& prefix);
+  void find_first();
+  bool goes(const Trim& trim, StreamId id, uint64_t gone) const;
+  void disown(StreamGroup* group, const StreamPending& pending, StreamConsumer* consumer);
+
+  KeyWriter& keys_;
+  const int db_;
+  const std::string_view key_;
+  const Record* const before_;
+  storage::Metadata after_;
+  bool changed_ = false;
+};
+
+}  // namespace ingot::types

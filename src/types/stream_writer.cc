@@ -1,0 +1,198 @@
+// Changing streams; see stream.h.
+#include "src/types/collection.h"
+#include "src/types/stream.h"
+#include "src/types/stream_bytes.h"
+
+namespace ingot::types {
+
+using storage::Space;
+
+StreamWriter::StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before)
+    : StreamReader(before != nullptr ? StreamReader(keys.data(), *before)
+                                     : StreamReader(keys.data(), keys.new_collection())),
+      keys_(keys),
+      db_(db),
+      key_(key),
+      before_(before) {
+  if (before != nullptr) {
+    after_ = before->metadata();
+  } else {
+    after_.type = storage::ValueType::kStream;
+    after_.collection = storage::Metadata::Collection{.id = id_};
+    changed_ = true;
+  }
+}
+
+void StreamWriter::put(const std::string& key, std::string_view value) {
+  keys_.overlay().put(Space::kData, key, value);
+  changed_ = true;
+}
+
+void StreamWriter::erase(const std::string& key) {
+  keys_.overlay().remove(Space::kData, key);
+  changed_ = true;
+}
+
+void StreamWriter::erase_all(const std::string& prefix) {
+  walk_records(prefix, prefix, [&](std::string_view key, std::string_view) {
+    erase(std::string(key));
+    return true;
+  });
+}
+
+void StreamWriter::add(StreamId id, std::span<const std::string_view> fields) {
+  std::string entry(1, storage::kPlainElement);
+  for (std::string_view item : fields) append_packed(&entry, item);
+  put(entry_key(id_, id), entry);
+  if (length_ == 0) notes_.first = id;
+  notes_.last = id;
+  ++notes_.added;
+  ++length_;
+}
+
+void StreamWriter::find_first() {
+  const StreamId from = notes_.first;
+  notes_.first = {};
+  if (length_ == 0) return;
+  const auto at = data_.cursor(Space::kData, entry_key(id_, from),
+                               prefix_end(stream_prefix(id_, StreamPart::kEntry)));
+  at->seek(entry_key(id_, from));
+  if (at->valid()) {
+    notes_.first = entry_id(at->key());
+  }
+  data_.check(*at);
+}
+
+bool StreamWriter::remove(StreamId id) {
+  std::string stored;
+  const std::string key = entry_key(id_, id);
+  if (id < notes_.first || !data_.get(Space::kData, key, &stored)) return false;
+  erase(key);
+  --length_;
+  notes_.max_deleted = std::max(notes_.max_deleted, id);
+  if (id == notes_.first) find_first();
+  return true;
+}
+
+// Whether the entry goes when so many before it have gone.
+bool StreamWriter::goes(const Trim& trim, StreamId id, uint64_t gone) const {
+  return gone < trim.at_most && (trim.min_id ? id < *trim.min_id : length_ - gone > trim.length);
+}
+
+uint64_t StreamWriter::trim(const Trim& trim) {
+  std::vector<std::string> step;
+  uint64_t gone = 0;
+  walk(notes_.first, kStreamIdMax, false, [&](StreamId id, const StreamFields&) {
+    if (!goes(trim, id, gone + step.size())) return false;
+    step.push_back(entry_key(id_, id));
+    if (step.size() < trim.step) return true;
+    gone += step.size();
+    for (const std::string& key : step) erase(key);
+    step.clear();
+    return true;
+  });
+  length_ -= gone;
+  if (gone != 0) find_first();
+  return gone;
+}
+
+void StreamWriter::set_notes(StreamId last, uint64_t added, StreamId max_deleted) {
+  notes_.last = last;
+  notes_.added = added;
+  notes_.max_deleted = max_deleted;
+  changed_ = true;
+}
+
+StreamGroup StreamWriter::create_group(std::string_view name, StreamId last, int64_t entries_read) {
+  StreamGroup group{.name = std::string(name),
+                    .number = notes_.next_group++,
+                    .last = last,
+                    .entries_read = entries_read};
+  ++notes_.groups;
+  store(group);
+  return group;
+}
+
+void StreamWriter::store(const StreamGroup& group) {
+  put(group_key(id_, group.name), encode_group(group));
+}
+
+void StreamWriter::destroy(const StreamGroup& group) {
+  erase(group_key(id_, group.name));
+  for (const auto part : {StreamPart::kConsumer, StreamPart::kPending, StreamPart::kOwned}) {
+    erase_all(group_prefix(id_, part, group.number));
+  }
+  --notes_.groups;
+}
+
+StreamConsumer StreamWriter::create_consumer(StreamGroup* group, std::string_view name,
+                                             int64_t now_ms) {
+  StreamConsumer consumer{
+      .name = std::string(name), .number = group->next_consumer++, .seen_ms = now_ms};
+  ++group->consumers;
+  store(*group, consumer);
+  return consumer;
+}
+
+void StreamWriter::store(const StreamGroup& group, const StreamConsumer& consumer) {
+  put(consumer_key(id_, group.number, consumer.name), encode_consumer(consumer));
+}
+
+void StreamWriter::store(const StreamGroup& group, const StreamPending& pending) {
+  put(pending_key(id_, group.number, pending.id), encode_pending(pending));
+}
+
+void StreamWriter::remove(StreamGroup* group, const StreamConsumer& consumer) {
+  const std::string prefix = owned_prefix(id_, group->number, consumer.number);
+  walk_records(prefix, prefix, [&](std::string_view key, std::string_view) {
+    erase(pending_key(id_, group->number, read_stream_id(key.substr(prefix.size()))));
+    erase(std::string(key));
+    return true;
+  });
+  erase(consumer_key(id_, group->number, consumer.name));
+  group->pending -= consumer.pending;
+  --group->consumers;
+}
+
+// Takes the entry from its owner's share. (Not from what is pending in the group.)
+void StreamWriter::disown(StreamGroup* group, const StreamPending& pending,
+                          StreamConsumer* consumer) {
+  std::optional<StreamConsumer> other;
+  if (consumer == nullptr || consumer->name != pending.consumer) {
+    other = StreamReader::consumer(*group, pending.consumer);
+    if (!other) return latch_corrupt();
+    consumer = &*other;
+  }
+  erase(owned_key(id_, group->number, consumer->number, pending.id));
+  --consumer->pending;
+  --group->pending;
+  if (other) store(*group, *other);
+}
+
+void StreamWriter::give(StreamGroup* group, StreamConsumer* consumer, const StreamPending& pending,
+                        const StreamPending* before) {
+  if (before != nullptr) disown(group, *before, consumer);
+  store(*group, pending);
+  put(owned_key(id_, group->number, consumer->number, pending.id),
+      std::string_view(&storage::kPlainElement, 1));
+  ++consumer->pending;
+  ++group->pending;
+}
+
+void StreamWriter::release(StreamGroup* group, const StreamPending& pending,
+                           StreamConsumer* consumer) {
+  disown(group, pending, consumer);
+  erase(pending_key(id_, group->number, pending.id));
+}
+
+void StreamWriter::finish(bool feeds) {
+  if (!changed_) return;
+  std::string notes;
+  encode_notes(notes_, &notes);
+  after_.payload = notes;
+  after_.collection->count = length_;
+  revise(&after_);
+  keys_.store(db_, key_, before_, after_, feeds || before_ == nullptr);
+}
+
+}  // namespace ingot::types
