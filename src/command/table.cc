@@ -174,6 +174,8 @@ std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
     if (spec.find == KeySpec::Find::kUnknown && spec.keyword.empty()) continue;
     size_t first = first_index(spec, args);
     if (first >= args.size()) continue;
+    // MIGRATE's KEYS stands in place of its one key, which is then empty.
+    if ((spec.flags & key::kIncomplete) != 0) keys.clear();
     if (spec.find != KeySpec::Find::kKeyCount) {
       add_range(spec, first, args, &keys);
     } else {
