@@ -80,7 +80,8 @@ void add_range(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>*
     if (spec.limit > 1) last = begin + (last - begin) / spec.limit;
   }
   for (int i = begin; i <= last && i < size; i += spec.step) {
-    keys->push_back({.index = static_cast<size_t>(i), .flags = spec.flags});
+    keys->push_back(
+        {.index = static_cast<size_t>(i), .flags = spec.flags & ~uint32_t{key::kIncomplete}});
   }
 }
 
