@@ -68,15 +68,21 @@ class SyncClient::Impl {
 SyncClient::SyncClient() : impl_(std::make_unique<Impl>()) {}
 SyncClient::~SyncClient() = default;
 
-bool SyncClient::connect(const std::string& host, uint16_t port, int64_t timeout_ms) {
+SyncClient::Reached SyncClient::connect(const std::string& host, uint16_t port,
+                                        int64_t timeout_ms) {
   const std::vector<tcp::endpoint> endpoints = resolve(host, port, timeout_ms);
-  if (endpoints.empty()) return false;
+  if (endpoints.empty()) return Reached::kNot;
   ErrorCode error;
   asio::async_connect(impl_->socket_, endpoints,
                       [&error](const ErrorCode& outcome, const auto&) { error = outcome; });
-  if (!impl_->finish(timeout_ms, error)) return false;
+  if (!impl_->finish(timeout_ms, error)) {
+    const bool refused = error == asio::error::connection_refused ||
+                         error == asio::error::connection_reset ||
+                         error == asio::error::host_unreachable;
+    return refused ? Reached::kRefused : Reached::kNot;
+  }
   impl_->socket_.set_option(tcp::no_delay(true), error);
-  return !error;
+  return Reached::kYes;
 }
 
 bool SyncClient::send(std::string_view bytes, int64_t timeout_ms) {

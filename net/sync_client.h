@@ -11,14 +11,21 @@ namespace ingot::net {
 
 class SyncClient {
  public:
+  enum class Reached : uint8_t {
+    kYes,
+    kRefused,  // somebody answered, but not as a server does
+    kNot,
+  };
+
   SyncClient();
   ~SyncClient();
   SyncClient(const SyncClient&) = delete;
   SyncClient& operator=(const SyncClient&) = delete;
 
-  // Each is false on an error, when the peer hangs up, and when nothing moves for `timeout_ms`
-  // (more than 0); then the connection is of no more use. `host`: an address or a name.
-  [[nodiscard]] bool connect(const std::string& host, uint16_t port, int64_t timeout_ms);
+  // `host`: an address or a name. Timeouts are more than 0.
+  [[nodiscard]] Reached connect(const std::string& host, uint16_t port, int64_t timeout_ms);
+  // Both are false on an error, when the peer hangs up, and when nothing moves for so long; then
+  // the connection is of no more use.
   [[nodiscard]] bool send(std::string_view bytes, int64_t timeout_ms);
   // The next line, without its end. Fails for one that is longer than any status reply.
   [[nodiscard]] bool read_line(std::string* line, int64_t timeout_ms);

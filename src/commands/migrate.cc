@@ -29,6 +29,7 @@ using command::key_at;
 using command::WriteContext;
 using types::Record;
 
+constexpr std::string_view kWriteError = "IOERR error or timeout writing to target instance";
 constexpr int64_t kDefaultTimeoutMs = 1000;
 constexpr size_t kBatchBytes = 1 << 20;  // sent before the replies are waited for
 // When keys change faster than they are sent, the writer sends them at last, where nothing changes.
@@ -125,7 +126,7 @@ class Carrier {
 
   bool flush() {
     if (!target_.send(batch_, request_.timeout_ms)) {
-      return transfer_.fail("IOERR error or timeout writing to target instance");
+      return transfer_.fail(kWriteError);
     }
     batch_.clear();
     for (Sent* sent : waiting_) {
@@ -137,11 +138,16 @@ class Carrier {
 
  private:
   bool connect() {
-    const auto port = command::parse_integer(request_.port);
-    if (!port || *port < 0 || *port > UINT16_MAX ||
-        !target_.connect(request_.host, static_cast<uint16_t>(*port), request_.timeout_ms)) {
+    const int64_t port = command::parse_integer(request_.port).value_or(0);
+    auto reached = net::SyncClient::Reached::kNot;
+    if (port >= 0 && port <= UINT16_MAX) {
+      reached = target_.connect(request_.host, static_cast<uint16_t>(port), request_.timeout_ms);
+    }
+    if (reached == net::SyncClient::Reached::kNot) {
       return transfer_.fail("IOERR error or timeout connecting to the client");
     }
+    // Redis notices a refusal only when it writes.
+    if (reached == net::SyncClient::Reached::kRefused) return transfer_.fail(kWriteError);
     connected_ = true;
     bool accepted = true;
     if (!request_.auth.empty()) {

@@ -13,6 +13,8 @@
 namespace ingot::net::test {
 namespace {
 
+using Reached = SyncClient::Reached;
+
 constexpr int64_t kAmpleMs = 20'000;
 constexpr int64_t kShortMs = 100;
 
@@ -27,7 +29,7 @@ TEST_CASE("lines come one by one", "[sync client]") {
   TestServer server({});
   server.serve();
   SyncClient client;
-  REQUIRE(client.connect("127.0.0.1", server.port, kAmpleMs));
+  REQUIRE(client.connect("127.0.0.1", server.port, kAmpleMs) == Reached::kYes);
   REQUIRE(client.send("PING\r\nnonsense\r\nPING\r\n", kAmpleMs));
   std::string line;
   REQUIRE(client.read_line(&line, kAmpleMs));
@@ -42,7 +44,7 @@ TEST_CASE("a large argument arrives whole", "[sync client]") {
   TestServer server({});
   server.serve();
   SyncClient client;
-  REQUIRE(client.connect("localhost", server.port, kAmpleMs));
+  REQUIRE(client.connect("localhost", server.port, kAmpleMs) == Reached::kYes);
   const std::string value = std::string(30'000, '\0') + std::string(270'001, '\n');
   REQUIRE(client.send(command({"ECHO", value}), kAmpleMs));
   std::string line;
@@ -51,16 +53,16 @@ TEST_CASE("a large argument arrives whole", "[sync client]") {
 }
 
 TEST_CASE("nobody there", "[sync client]") {
-  CHECK_FALSE(SyncClient().connect("127.0.0.1", free_port(), kAmpleMs));
-  CHECK_FALSE(SyncClient().connect("", free_port(), kAmpleMs));
-  CHECK_FALSE(SyncClient().connect("no such host", 1, kAmpleMs));
+  CHECK(SyncClient().connect("127.0.0.1", free_port(), kAmpleMs) == Reached::kRefused);
+  CHECK(SyncClient().connect("", free_port(), kAmpleMs) == Reached::kNot);
+  CHECK(SyncClient().connect("no such host", 1, kAmpleMs) == Reached::kNot);
 }
 
 TEST_CASE("a peer that does not answer", "[sync client]") {
   TestServer server({.on_commands = [](Connection&, const BatchPtr&) {}});
   server.serve();
   SyncClient client;
-  REQUIRE(client.connect("127.0.0.1", server.port, INT64_MAX));
+  REQUIRE(client.connect("127.0.0.1", server.port, INT64_MAX) == Reached::kYes);
   std::string line;
   CHECK(ends_soon([&] { CHECK_FALSE(client.read_line(&line, kShortMs)); }));
   CHECK_FALSE(client.send("PING\r\n", kShortMs));
@@ -78,7 +80,7 @@ TEST_CASE("a peer that does not read", "[sync client]") {
   REQUIRE(listen(listening, 1) == 0);
   REQUIRE(getsockname(listening, plain, &size) == 0);
   SyncClient client;
-  REQUIRE(client.connect("127.0.0.1", ntohs(address.sin_port), kAmpleMs));
+  REQUIRE(client.connect("127.0.0.1", ntohs(address.sin_port), kAmpleMs) == Reached::kYes);
   const std::string flood(64 << 20, 'x');
   CHECK(ends_soon([&] { CHECK_FALSE(client.send(flood, kShortMs)); }));
   close(listening);
@@ -88,7 +90,7 @@ TEST_CASE("a peer that hangs up", "[sync client]") {
   TestServer server({.refusal = "-ERR go away\r\n"});
   server.serve();
   SyncClient client;
-  REQUIRE(client.connect("127.0.0.1", server.port, kAmpleMs));
+  REQUIRE(client.connect("127.0.0.1", server.port, kAmpleMs) == Reached::kYes);
   std::string line;
   REQUIRE(client.read_line(&line, kAmpleMs));
   CHECK(line == "-ERR go away");
@@ -99,7 +101,7 @@ TEST_CASE("a line without an end", "[sync client]") {
   TestServer server({.refusal = std::string(1 << 20, 'x')});
   server.serve();
   SyncClient client;
-  REQUIRE(client.connect("127.0.0.1", server.port, kAmpleMs));
+  REQUIRE(client.connect("127.0.0.1", server.port, kAmpleMs) == Reached::kYes);
   std::string line;
   CHECK_FALSE(client.read_line(&line, kAmpleMs));
 }
