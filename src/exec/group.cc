@@ -67,9 +67,8 @@ void Group::rollback(const Savepoint& savepoint) {
 }
 
 types::KeyWriter Group::key_writer(types::AccessClock* access) {
-  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_,
-                        services_.store.now_ms(), access,
-                        collect_touched_ || !watches_.empty());
+  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_, services_.store.now_ms(),
+                        access, collect_touched_ || !watches_.empty());
   keys.want_events(wanted_events_);
   return keys;
 }

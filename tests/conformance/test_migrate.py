@@ -319,6 +319,18 @@ def test_what_changed_on_the_way_is_sent_again(empty_pair, ingot):
     assert admin.call("EXISTS", "k", "same") == Reply("integer", 0)
 
 
+def test_what_is_deleted_on_the_way_has_arrived(empty_pair, ingot):
+    admin = empty_pair.admins[1]
+    admin.call("SET", "k", "v")
+    with Slow() as slow:
+        ingot.send("MIGRATE", "127.0.0.1", slow.port, "k", 0, AMPLE_MS)
+        slow.asked.acquire()
+        assert admin.call("DEL", "k") == Reply("integer", 1)
+        slow.let.release()
+        assert ingot.read() == OK
+        assert len(slow.restored) == 1
+
+
 def test_a_copy_is_sent_once(empty_pair, ingot):
     admin = empty_pair.admins[1]
     admin.call("SET", "k", "old")
