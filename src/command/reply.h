@@ -53,12 +53,19 @@ class ReplySink {
     last_error_.assign(text);
     write_error(text);
   }
+  // An error after which what the command wrote stays: another server has seen it happen.
+  void partial_error(std::string_view text) {
+    error(text);
+    undoes_ = false;
+  }
   void ok() { simple("OK"); }
 
   bool erred() const { return erred_; }
+  bool undoes() const { return erred_ && undoes_; }
   const std::string& last_error() const { return last_error_; }  // empty unless erred()
   void clear_erred() {
     erred_ = false;
+    undoes_ = true;
     last_error_.clear();
   }
 
@@ -67,6 +74,7 @@ class ReplySink {
 
  private:
   bool erred_ = false;
+  bool undoes_ = true;
   std::string last_error_;
 };
 

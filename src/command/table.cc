@@ -80,7 +80,8 @@ void add_range(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>*
     if (spec.limit > 1) last = begin + (last - begin) / spec.limit;
   }
   for (int i = begin; i <= last && i < size; i += spec.step) {
-    keys->push_back({.index = static_cast<size_t>(i), .flags = spec.flags});
+    keys->push_back(
+        {.index = static_cast<size_t>(i), .flags = spec.flags & ~uint32_t{key::kIncomplete}});
   }
 }
 
@@ -178,6 +179,8 @@ std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
     if (spec.find == KeySpec::Find::kUnknown && spec.keyword.empty()) continue;
     size_t first = first_index(spec, args);
     if (first >= args.size()) continue;
+    // MIGRATE's KEYS stands in place of its one key, which is then empty.
+    if ((spec.flags & key::kIncomplete) != 0) keys.clear();
     if (spec.find != KeySpec::Find::kKeyCount) {
       add_range(spec, first, args, &keys);
     } else {

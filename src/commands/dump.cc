@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/command/context.h"
+#include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
 #include "src/commands/set_key.h"
@@ -29,14 +30,7 @@ void dump(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
   if (record.collection() && !ctx.keys.data().begin_walk()) return;
-  const auto object = types::rdb::read_object(ctx.keys.data(), record, ctx.now_ms());
-  if (!object) return ctx.reply.error("ERR this type of value cannot be dumped");
-  const auto settings = ctx.services.config.settings();
-  ctx.reply.bulk(types::rdb::encode_payload(
-      *object,
-      {.list_max_listpack_size = settings->list_max_listpack_size,
-       .stream_node_max_bytes = settings->stream_node_max_bytes,
-       .stream_node_max_entries = static_cast<uint64_t>(settings->stream_node_max_entries)}));
+  ctx.reply.bulk(dump_payload(ctx.services, ctx.keys, record));
 }
 
 struct RestoreOptions {
@@ -99,12 +93,9 @@ void restore(WriteContext& ctx, Args args) {
     if (exists) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, args[1]);
     return ctx.reply.ok();
   }
-  if (!types::rdb::store_object(ctx.keys, ctx.db, args[1], *object, expire_ms,
-                                {.hash = hash_limits(ctx),
-                                 .set = set_limits(ctx),
-                                 .sorted_set = zset_limits(ctx)})) {
-    return ctx.reply.error("ERR Bad data format");
-  }
+  types::rdb::store_object(
+      ctx.keys, ctx.db, args[1], *object, expire_ms,
+      {.hash = hash_limits(ctx), .set = set_limits(ctx), .sorted_set = zset_limits(ctx)});
   ctx.keys.notify(types::notify::kGeneric, "restore", ctx.db, args[1]);
   ctx.reply.ok();
 }

@@ -33,6 +33,7 @@ std::span<const command::CommandRow> lcs_rows();
 std::span<const command::CommandRow> list_move_rows();
 std::span<const command::CommandRow> list_rows();
 std::span<const command::CommandRow> memory_rows();
+std::span<const command::CommandRow> migrate_rows();
 std::span<const command::CommandRow> object_rows();
 std::span<const command::CommandRow> scan_rows();
 std::span<const command::CommandRow> server_rows();

@@ -131,7 +131,7 @@ void Group::run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
   work_ = std::move(wish.work);
   block_ = std::move(wish.block);
   if (overlay_.failed() || work_ || block_) return;
-  if (reply.erred()) rollback(before);
+  if (reply.undoes()) rollback(before);
   accounting.kept(reply, &keys);
 }
 
@@ -163,7 +163,7 @@ void Group::run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
     work_ = run_any(services_, queued, &db, *job.client, earlier_runs(job, unit, i), keys, reply);
     work_index_ = i;
     if (overlay_.failed() || work_) return;
-    if (reply.erred()) rollback(before);
+    if (reply.undoes()) rollback(before);
     each.kept(reply, &keys);
     reply.clear_erred();
   }

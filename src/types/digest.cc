@@ -14,6 +14,7 @@
 #include "src/types/list.h"
 #include "src/types/set.h"
 #include "src/types/sorted_set.h"
+#include "src/types/stream.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types {
@@ -25,7 +26,7 @@ using storage::ValueType;
 namespace {
 
 constexpr uint64_t kPieceBytes =
-    4 * storage::kStringChunkBytes;   // of a long string, held at a time
+    4 * storage::kStringChunkBytes;  // of a long string, held at a time
 constexpr std::string_view kExpires = "!!expire!!";
 
 // Redis' number of a type.
@@ -138,6 +139,18 @@ void xor_in_set(Digest* digest, storage::Reader& data, const Record& record, Sha
   });
 }
 
+void mix_in_stream(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
+  StreamReader(data, record)
+      .walk(kStreamIdMin, kStreamIdMax, false, [&](StreamId id, const StreamFields& fields) {
+        mix_in(digest, sha.of(fmt::format("{}.{}", id.ms, id.seq)), sha);
+        std::string_view item;
+        for (PackedReader items = fields.items(); items.next(&item);) {
+          mix_in(digest, sha.of(item), sha);
+        }
+        return true;
+      });
+}
+
 void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
   mix_in(digest, redis_number(record.type()), sha);
   switch (record.type()) {
@@ -156,8 +169,9 @@ void mix_in_value(Digest* digest, storage::Reader& data, const Record& record, S
     case ValueType::kHash:
       mix_in_hash(digest, data, record, sha);
       break;
-    default:
-      data.latch_error(Status(Status::Code::kUnsupported, "no digest for this type of value"));
+    case ValueType::kStream:
+      mix_in_stream(digest, data, record, sha);
+      break;
   }
   if (record.expire_ms() != 0) xor_in(digest, sha.of(kExpires));
 }

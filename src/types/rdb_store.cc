@@ -1,8 +1,11 @@
 // See rdb_store.h.
 #include "src/types/rdb_store.h"
 
+#include <algorithm>
+
 #include "src/types/collection.h"
 #include "src/types/list.h"
+#include "src/types/stream.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types::rdb {
@@ -52,43 +55,113 @@ Hash read_hash_object(storage::Reader& data, const Record& record, int64_t now_m
   return hash;
 }
 
+Stream::Group read_group(const StreamReader& reader, const StreamGroup& from) {
+  Stream::Group group{.name = from.name, .last_id = from.last, .entries_read = from.entries_read};
+  reader.walk_consumers(from, [&](const StreamConsumer& consumer) {
+    group.consumers.push_back({.name = consumer.name, .seen_ms = consumer.seen_ms});
+    return true;
+  });
+  reader.walk_pending(from, kStreamIdMin, [&](const StreamPending& pending) {
+    const auto owner =
+        std::ranges::lower_bound(group.consumers, pending.consumer, {}, &Stream::Consumer::name);
+    group.pending.push_back({.id = pending.id,
+                             .delivered_ms = pending.delivered_ms,
+                             .deliveries = pending.deliveries,
+                             .consumer = static_cast<size_t>(owner - group.consumers.begin())});
+    return true;
+  });
+  return group;
+}
+
+Stream read_stream_object(storage::Reader& data, const Record& record) {
+  const StreamReader reader(data, record);
+  Stream stream{.last_id = reader.notes().last,
+                .max_deleted_id = reader.notes().max_deleted,
+                .entries_added = reader.notes().added};
+  reader.walk(kStreamIdMin, kStreamIdMax, false, [&](StreamId id, const StreamFields& fields) {
+    Stream::Entry& entry = stream.entries.emplace_back(Stream::Entry{.id = id, .fields = {}});
+    PackedReader items = fields.items();
+    for (std::string_view field, value; items.next(&field) && items.next(&value);) {
+      entry.fields.emplace_back(field, value);
+    }
+    return true;
+  });
+  reader.walk_groups([&](const StreamGroup& group) {
+    stream.groups.push_back(read_group(reader, group));
+    return true;
+  });
+  return stream;
+}
+
+void store_group(StreamWriter& writer, const Stream::Group& from) {
+  StreamGroup group = writer.create_group(from.name, from.last_id, from.entries_read);
+  std::vector<StreamConsumer> consumers;
+  for (const Stream::Consumer& consumer : from.consumers) {
+    consumers.push_back(writer.create_consumer(&group, consumer.name, consumer.seen_ms));
+  }
+  for (const Stream::Pending& pending : from.pending) {
+    StreamConsumer& consumer = consumers[pending.consumer];
+    writer.give(&group, &consumer,
+                {.id = pending.id,
+                 .consumer = consumer.name,
+                 .delivered_ms = pending.delivered_ms,
+                 .deliveries = pending.deliveries},
+                /*before=*/nullptr);
+  }
+  for (const StreamConsumer& consumer : consumers) writer.store(group, consumer);
+  writer.store(group);
+}
+
 // Stores an object of each type under a key that is not there.
 class Storing {
  public:
   Storing(KeyWriter& keys, int db, std::string_view key, const StoreLimits& limits)
       : keys_(keys), db_(db), key_(key), limits_(limits) {}
 
-  bool operator()(const String& string) {
+  void operator()(const String& string) {
     store_string(keys_, db_, key_, nullptr, string, /*expire_ms=*/0);
-    return true;
   }
-  bool operator()(const List& list) {
+  void operator()(const List& list) {
     ListWriter writer(keys_, db_, key_, nullptr, limits_.set.inline_max_bytes);
     for (const std::string& element : list) writer.push(ListEnd::kRight, element);
-    return writer.finish();
+    writer.finish();
   }
-  bool operator()(const Set& set) {
+  void operator()(const Set& set) {
     SetWriter writer(keys_, db_, key_, nullptr, limits_.set);
     for (const std::string& member : set.members) writer.add(member);
-    return writer.finish();
+    writer.finish();
   }
-  bool operator()(const Hash& hash) {
+  void operator()(const Hash& hash) {
     HashLimits limits = limits_.hash;
     // Redis takes a packed hash as it comes, long values included.
     if (hash.compact) limits.listpack_value_max = UINT64_MAX;
     HashWriter writer(keys_, db_, key_, nullptr, limits);
     for (const auto& [field, value] : hash.fields) writer.set(field, {.bytes = value});
-    return writer.finish();
+    writer.finish();
   }
-  bool operator()(const SortedSet& set) {
+  void operator()(const SortedSet& set) {
     SortedSetLimits limits = limits_.sorted_set;
     // As a packed hash.
     if (set.compact) limits.listpack_value_max = UINT64_MAX;
     SortedSetWriter writer(keys_, db_, key_, nullptr, limits);
     for (const auto& [member, score] : set.members) writer.put(member, score);
-    return writer.finish();
+    writer.finish();
   }
-  bool operator()(const Stream&) { return false; }
+  void operator()(const Stream& stream) {
+    StreamWriter writer(keys_, db_, key_, nullptr);
+    std::vector<std::string_view> fields;
+    for (const Stream::Entry& entry : stream.entries) {
+      fields.clear();
+      for (const auto& [field, value] : entry.fields) {
+        fields.push_back(field);
+        fields.push_back(value);
+      }
+      writer.add(entry.id, fields);
+    }
+    writer.set_notes(stream.last_id, stream.entries_added, stream.max_deleted_id);
+    for (const Stream::Group& group : stream.groups) store_group(writer, group);
+    writer.finish();
+  }
 
  private:
   KeyWriter& keys_;
@@ -99,7 +172,7 @@ class Storing {
 
 }  // namespace
 
-std::optional<Object> read_object(storage::Reader& data, const Record& record, int64_t now_ms) {
+Object read_object(storage::Reader& data, const Record& record, int64_t now_ms) {
   switch (record.type()) {
     case storage::ValueType::kString:
       return read_string_object(data, record);
@@ -112,20 +185,19 @@ std::optional<Object> read_object(storage::Reader& data, const Record& record, i
     case storage::ValueType::kSortedSet:
       return read_sorted_set_object(data, record);
     case storage::ValueType::kStream:
-      break;
+      return read_stream_object(data, record);
   }
-  return std::nullopt;
+  return {};
 }
 
-bool store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
+void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
                   int64_t expire_ms, const StoreLimits& limits) {
-  if (!std::visit(Storing(keys, db, key, limits), object)) return false;
+  std::visit(Storing(keys, db, key, limits), object);
   Record stored;
-  if (expire_ms == 0 || !keys.peek(db, key, &stored)) return true;
+  if (expire_ms == 0 || !keys.peek(db, key, &stored)) return;
   storage::Metadata metadata = stored.metadata();
   metadata.expire_ms = expire_ms;
   keys.store(db, key, &stored, metadata);
-  return true;
 }
 
 }  // namespace ingot::types::rdb

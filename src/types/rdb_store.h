@@ -1,8 +1,7 @@
-// Between what a key holds on disk and the plain model that Redis' dumps are made of. A type that
-// can be dumped has its two functions here. One thread at a time; failures latch in the Reader.
+// Between what a key holds on disk and the plain model that Redis' dumps are made of. Each type has
+// its two functions here. One thread at a time; failures latch in the Reader.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "src/types/hash.h"
@@ -13,8 +12,8 @@
 
 namespace ingot::types::rdb {
 
-// What the record's key holds at `now_ms`, whole; nothing when it is of a type without a model.
-std::optional<Object> read_object(storage::Reader& data, const Record& record, int64_t now_ms);
+// What the record's key holds at `now_ms`, whole.
+Object read_object(storage::Reader& data, const Record& record, int64_t now_ms);
 
 struct StoreLimits {
   HashLimits hash;
@@ -22,9 +21,8 @@ struct StoreLimits {
   SortedSetLimits sorted_set;
 };
 
-// Makes the object the value of a key that is not there; expire_ms 0: for ever. False when it is
-// of a type without a model: nothing has been stored.
-[[nodiscard]] bool store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
-                                int64_t expire_ms, const StoreLimits& limits);
+// Makes the object the value of a key that is not there; expire_ms 0: for ever.
+void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
+                  int64_t expire_ms, const StoreLimits& limits);
 
 }  // namespace ingot::types::rdb

@@ -19,6 +19,7 @@ FAMILIES = """
     multi exec discard watch unwatch
     auth client echo hello ping quit reset select
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
+    migrate
     replicaof debug cluster readonly
 """
 SUBCOMMANDS = """
