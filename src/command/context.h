@@ -51,12 +51,11 @@ struct Prepared {
 using Prepare = std::function<std::shared_ptr<Prepared>(types::KeyReader& keys, exec::Store& store,
                                                         storage::Status* error)>;
 
-// A client that waits for a key to be fed.
+// A client that waits for a key to be fed. After its time it is answered a null array.
 struct Block {
   std::vector<std::string> keys;
-  int64_t until_ms = 0;                     // Unix; 0: for ever
-  void (*timed_out)(ReplySink&) = nullptr;  // what it is answered then
-  std::string memory = {};                  // given back when it runs again
+  int64_t until_ms = 0;     // Unix; 0: for ever
+  std::string memory = {};  // given back when it runs again
 };
 
 // Why a blocked command runs again.

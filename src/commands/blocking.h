@@ -15,17 +15,10 @@ namespace ingot::commands {
 std::optional<int64_t> wait_until(command::WriteContext& ctx, std::string_view seconds);
 std::optional<int64_t> wait_until_ms(command::WriteContext& ctx, std::string_view milliseconds);
 
-// Waits for one of the keys; where that is not possible, answers as after the time-out.
-// `memory` is given back in ctx.fed.
+// Waits for one of the keys; where that is not possible, answers a null array. `memory` is given
+// back in ctx.fed.
 void wait_for(command::WriteContext& ctx, command::Args keys, int64_t until_ms,
-              void (*timed_out)(command::ReplySink&), std::string memory = {});
-
-inline void answer_null(command::ReplySink& reply) {
-  reply.null();
-}
-inline void answer_null_array(command::ReplySink& reply) {
-  reply.null_array();
-}
+              std::string memory = {});
 
 // The keys that this run serves itself from: all, or the one that was fed.
 inline std::vector<std::string_view> keys_to_try(const command::WriteContext& ctx,

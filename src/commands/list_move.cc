@@ -100,7 +100,8 @@ void move_or_wait(WriteContext& ctx, Args args, const Move& move) {
   const bool other = ctx.fed && types::find_as(ctx.keys, ctx.db, move.source,
                                                storage::ValueType::kList, &source) != Found::kYes;
   if (!other && move_element(ctx, move)) return;
-  wait_for(ctx, args.subspan(1, 1), *until_ms, answer_null);
+  if (!ctx.may_block) return ctx.reply.null();
+  wait_for(ctx, args.subspan(1, 1), *until_ms);
 }
 
 void blmove(WriteContext& ctx, Args args) {
@@ -145,7 +146,7 @@ void blocking_pop(WriteContext& ctx, Args args, ListEnd end) {
     ctx.reply.bulk(name);
     ctx.reply.bulk(element);
   });
-  if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms, answer_null_array);
+  if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms);
 }
 
 void blpop(WriteContext& ctx, Args args) {
@@ -221,7 +222,7 @@ void blmpop(WriteContext& ctx, Args args) {
   if (!until_ms) return;
   const auto pop = read_pop_several(ctx, args.subspan(2));
   if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
-  wait_for(ctx, pop->keys, *until_ms, answer_null_array);
+  wait_for(ctx, pop->keys, *until_ms);
 }
 
 constexpr CommandRow kRows[] = {

@@ -78,10 +78,12 @@ Read read_option(ReplySink& reply, ArgReader& reader, bool adding, TrimOptions* 
   return reader.failed() ? Read::kError : Read::kOption;
 }
 
-bool consistent(ReplySink& reply, const TrimOptions& options) {
+bool consistent(ReplySink& reply, const TrimOptions& options, bool adding) {
   if (options.limit.value_or(0) != 0 && !options.given()) {
     reply.error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
-  } else if (options.limit && options.given() && !options.approximate) {
+  } else if (!adding && !options.given()) {
+    reply.error("ERR syntax error, XTRIM must be called with a trimming strategy");
+  } else if (options.limit && !options.approximate) {
     reply.error("ERR syntax error, LIMIT cannot be used without the special ~ option");
   }
   return !reply.erred();
@@ -122,11 +124,14 @@ std::optional<StreamId> next_id(WriteContext& ctx, const types::StreamNotes& not
     id = {*wanted.ms, *wanted.seq};
   } else if (wanted.ms) {
     id = *wanted.ms == notes.last.ms ? behind : StreamId{*wanted.ms, 0};
-    if (id->ms != *wanted.ms) id.reset();
+    if (id->ms != *wanted.ms) {
+      ctx.reply.error("ERR Elements are too large to be stored");  // sic
+      return std::nullopt;
+    }
   } else {
     id = std::max(behind, StreamId{static_cast<uint64_t>(ctx.now_ms()), 0});
   }
-  if (id && *id > notes.last) return id;
+  if (*id > notes.last) return id;
   ctx.reply.error(
       "ERR The ID specified in XADD is equal or smaller than the target stream top item");
   return std::nullopt;
@@ -154,7 +159,7 @@ void xadd(WriteContext& ctx, Args args) {
     wanted = *id;
     break;
   }
-  if (!consistent(ctx.reply, options)) return;
+  if (!consistent(ctx.reply, options, /*adding=*/true)) return;
   const Args fields = args.last(reader.left());
   if (fields.empty() || fields.size() % 2 != 0) {
     return ctx.reply.error(command::wrong_arity_error("xadd"));
@@ -186,10 +191,7 @@ void xtrim(WriteContext& ctx, Args args) {
     if (read == Read::kError) return;
     if (read == Read::kNone) return ctx.reply.error(command::error::kSyntax);
   }
-  if (!consistent(ctx.reply, options)) return;
-  if (!options.given()) {
-    return ctx.reply.error("ERR syntax error, XTRIM must be called with a trimming strategy");
-  }
+  if (!consistent(ctx.reply, options, /*adding=*/false)) return;
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
@@ -288,10 +290,6 @@ void xsetid(WriteContext& ctx, Args args) {
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent) return ctx.reply.error(command::error::kNoSuchKey);
   StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
-  if (*last < stream.notes().max_deleted) {
-    return ctx.reply.error(
-        "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
-  }
   if (stream.length() != 0 && *last < stream.last_entry()) {
     return ctx.reply.error(
         "ERR The ID specified in XSETID is smaller than the target stream top item");

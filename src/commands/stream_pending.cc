@@ -152,24 +152,6 @@ struct Claim {
   bool only_ids = false;
 };
 
-// A group whose entries are claimed for one of its consumers.
-struct Claiming {
-  StreamWriter stream;
-  StreamGroup group;
-  StreamConsumer consumer;
-};
-
-// Makes the consumer, if need be.
-StreamConsumer claimant(WriteContext& ctx, StreamWriter& stream, StreamGroup* group, Args args) {
-  auto consumer = stream.consumer(*group, args[3]);
-  if (!consumer) {
-    consumer = stream.create_consumer(group, args[3], ctx.now_ms());
-    ctx.keys.notify(notify::kStream, "xgroup-createconsumer", ctx.db, args[1]);
-  }
-  consumer->seen_ms = ctx.now_ms();
-  return *consumer;
-}
-
 bool exists(const StreamReader& stream, StreamId id) {
   return stream.entry(id, [](StreamId, const StreamFields&) { return true; });
 }
@@ -178,25 +160,62 @@ bool idle_enough(const WriteContext& ctx, const StreamPending& pending, int64_t 
   return min_idle_ms == 0 || ctx.now_ms() - pending.delivered_ms >= min_idle_ms;
 }
 
-// `before` null: the entry was pending for nobody.
-void take_over(Claiming& claiming, StreamId id, const StreamPending* before, const Claim& claim) {
-  StreamPending pending{.id = id,
-                        .consumer = claiming.consumer.name,
-                        .delivered_ms = claim.delivered_ms,
-                        .deliveries = before != nullptr ? before->deliveries : 1};
-  if (claim.deliveries) {
-    pending.deliveries = *claim.deliveries;
-  } else if (!claim.only_ids) {
-    ++pending.deliveries;
-  }
-  claiming.stream.give(&claiming.group, &claiming.consumer, pending, before);
-}
+// Gives entries of a group to one of its consumers, which comes into being with the first.
+class Claiming {
+ public:
+  Claiming(WriteContext& ctx, Args args, const Record& stream)
+      : ctx_(ctx),
+        key_(args[1]),
+        name_(args[3]),
+        stream_(ctx.keys, ctx.db, args[1], &stream),
+        group_(stream_.group(args[2])) {}
 
-void finish(Claiming& claiming) {
-  claiming.stream.store(claiming.group, claiming.consumer);
-  claiming.stream.store(claiming.group);
-  claiming.stream.finish();
-}
+  bool has_group() const { return group_.has_value(); }
+  StreamGroup& group() { return *group_; }
+  const StreamReader& stream() const { return stream_; }
+
+  // `before` null: the entry was pending for nobody.
+  void take_over(StreamId id, const StreamPending* before, const Claim& claim) {
+    if (!consumer_) consumer_ = find_consumer();
+    StreamPending pending{.id = id,
+                          .consumer = consumer_->name,
+                          .delivered_ms = claim.delivered_ms,
+                          .deliveries = before != nullptr ? before->deliveries : 1};
+    if (claim.deliveries) {
+      pending.deliveries = *claim.deliveries;
+    } else if (!claim.only_ids) {
+      ++pending.deliveries;
+    }
+    stream_.give(&*group_, &*consumer_, pending, before);
+  }
+  // The entry is not in the stream any more.
+  void forget(const StreamPending& pending) {
+    stream_.release(&*group_, pending, consumer_ ? &*consumer_ : nullptr);
+  }
+  void finish() {
+    if (consumer_) stream_.store(*group_, *consumer_);
+    stream_.store(*group_);
+    stream_.finish();
+  }
+
+ private:
+  StreamConsumer find_consumer() {
+    auto consumer = stream_.consumer(*group_, name_);
+    if (!consumer) {
+      consumer = stream_.create_consumer(&*group_, name_, ctx_.now_ms());
+      ctx_.keys.notify(notify::kStream, "xgroup-createconsumer", ctx_.db, key_);
+    }
+    consumer->seen_ms = ctx_.now_ms();
+    return *consumer;
+  }
+
+  WriteContext& ctx_;
+  const std::string_view key_;
+  const std::string_view name_;  // of the consumer
+  StreamWriter stream_;
+  std::optional<StreamGroup> group_;
+  std::optional<StreamConsumer> consumer_;
+};
 
 void reply_claimed(ReplySink& reply, const StreamReader& stream,
                    const std::vector<StreamId>& claimed, bool only_ids) {
@@ -272,28 +291,25 @@ void xclaim(WriteContext& ctx, Args args) {
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent) return ctx.reply.error(no_group_error(args[1], args[2]));
-  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
-  auto group = stream.group(args[2]);
-  if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
+  Claiming claiming(ctx, args, before);
+  if (!claiming.has_group()) return ctx.reply.error(no_group_error(args[1], args[2]));
   const auto request = parse_claim(ctx, args);
   if (!request) return;
-  group->last = std::max(group->last, request->last);
-  StreamConsumer consumer = claimant(ctx, stream, &*group, args);
-  Claiming claiming{std::move(stream), *group, consumer};
+  claiming.group().last = std::max(claiming.group().last, request->last);
   std::vector<StreamId> claimed;
   for (const StreamId id : request->ids) {
-    const auto pending = claiming.stream.pending(claiming.group, id);
-    if (!exists(claiming.stream, id)) {
-      if (pending) claiming.stream.release(&claiming.group, *pending, &claiming.consumer);
+    const auto pending = claiming.stream().pending(claiming.group(), id);
+    if (!exists(claiming.stream(), id)) {
+      if (pending) claiming.forget(*pending);
       continue;
     }
     if (!pending && !request->force) continue;
     if (pending && !idle_enough(ctx, *pending, request->claim.min_idle_ms)) continue;
-    take_over(claiming, id, pending ? &*pending : nullptr, request->claim);
+    claiming.take_over(id, pending ? &*pending : nullptr, request->claim);
     claimed.push_back(id);
   }
-  reply_claimed(ctx.reply, claiming.stream, claimed, request->claim.only_ids);
-  finish(claiming);
+  reply_claimed(ctx.reply, claiming.stream(), claimed, request->claim.only_ids);
+  claiming.finish();
 }
 
 struct AutoclaimRequest {
@@ -339,11 +355,8 @@ void xautoclaim(WriteContext& ctx, Args args) {
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent) return ctx.reply.error(no_group_error(args[1], args[2]));
-  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
-  auto group = stream.group(args[2]);
-  if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
-  StreamConsumer consumer = claimant(ctx, stream, &*group, args);
-  Claiming claiming{std::move(stream), *group, consumer};
+  Claiming claiming(ctx, args, before);
+  if (!claiming.has_group()) return ctx.reply.error(no_group_error(args[1], args[2]));
 
   // Looked at first and changed then, because the walk is over what changes.
   std::vector<StreamPending> candidates;
@@ -352,32 +365,33 @@ void xautoclaim(WriteContext& ctx, Args args) {
       request->count > UINT64_MAX / kTriesEach ? UINT64_MAX : request->count * kTriesEach;
   StreamId next;  // 0-0: the end was reached
   uint64_t left = request->count;
-  claiming.stream.walk_pending(claiming.group, request->start, [&](const StreamPending& pending) {
-    if (tries == 0 || left == 0) {
-      next = pending.id;
-      return false;
-    }
-    --tries;
-    const bool there = exists(claiming.stream, pending.id);
-    if (there && !idle_enough(ctx, pending, request->claim.min_idle_ms)) return true;
-    candidates.push_back(pending);
-    (there ? claimed : gone).push_back(pending.id);
-    --left;
-    return true;
-  });
+  claiming.stream().walk_pending(
+      claiming.group(), request->start, [&](const StreamPending& pending) {
+        if (tries == 0 || left == 0) {
+          next = pending.id;
+          return false;
+        }
+        --tries;
+        const bool there = exists(claiming.stream(), pending.id);
+        if (there && !idle_enough(ctx, pending, request->claim.min_idle_ms)) return true;
+        candidates.push_back(pending);
+        (there ? claimed : gone).push_back(pending.id);
+        --left;
+        return true;
+      });
   for (const StreamPending& pending : candidates) {
     if (std::ranges::binary_search(gone, pending.id)) {
-      claiming.stream.release(&claiming.group, pending, &claiming.consumer);
+      claiming.forget(pending);
     } else {
-      take_over(claiming, pending.id, &pending, request->claim);
+      claiming.take_over(pending.id, &pending, request->claim);
     }
   }
   ctx.reply.array(3);
   reply_id(ctx.reply, next);
-  reply_claimed(ctx.reply, claiming.stream, claimed, request->claim.only_ids);
+  reply_claimed(ctx.reply, claiming.stream(), claimed, request->claim.only_ids);
   ctx.reply.array(gone.size());
   for (const StreamId id : gone) reply_id(ctx.reply, id);
-  finish(claiming);
+  claiming.finish();
 }
 
 constexpr CommandRow kRows[] = {

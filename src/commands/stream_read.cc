@@ -193,11 +193,11 @@ void xread_or_wait(WriteContext& ctx, Args args) {
     const StreamId id = recall(ctx.fed->memory, index);
     const uint64_t count = request->count == 0 ? kCountAfterWait : request->count;
     if (read_on(ctx, request->keys.subspan(index, 1), {&id, 1}, count)) return;
-    return wait_for(ctx, request->keys, *until_ms, answer_null_array);
+    return wait_for(ctx, request->keys, *until_ms);
   }
   const auto ids = resolve_ids(ctx, *request);
   if (!ids || read_on(ctx, request->keys, *ids, request->count)) return;
-  wait_for(ctx, request->keys, *until_ms, answer_null_array, remember(*ids));
+  wait_for(ctx, request->keys, *until_ms, remember(*ids));
 }
 
 // --- XREADGROUP
@@ -347,7 +347,7 @@ void serve_fed(WriteContext& ctx, const Request& request, int64_t until_ms) {
   const auto delivery =
       serve(ctx, request, index, request.count == 0 ? kCountAfterWait : request.count);
   if (delivery) return reply_deliveries(ctx.reply, {*delivery});
-  wait_for(ctx, request.keys, until_ms, answer_null_array);
+  wait_for(ctx, request.keys, until_ms);
 }
 
 void xreadgroup(WriteContext& ctx, Args args) {
@@ -368,7 +368,7 @@ void xreadgroup(WriteContext& ctx, Args args) {
   }
   if (!deliveries.empty()) return reply_deliveries(ctx.reply, deliveries);
   if (!until_ms) return ctx.reply.null_array();
-  wait_for(ctx, request->keys, *until_ms, answer_null_array);
+  wait_for(ctx, request->keys, *until_ms);
 }
 
 const CommandRow* row_for_waiting(Args args);

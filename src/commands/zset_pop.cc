@@ -114,7 +114,7 @@ void blocking_pop(WriteContext& ctx, Args args, End end) {
     ctx.reply.bulk(taken.front().member);
     ctx.reply.real(taken.front().score);
   });
-  if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms, answer_null_array);
+  if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms);
 }
 
 void bzpopmin(WriteContext& ctx, Args args) {
@@ -191,7 +191,7 @@ void bzmpop(WriteContext& ctx, Args args) {
   if (!until_ms) return;
   const auto pop = read_pop_several(ctx, args.subspan(2));
   if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
-  wait_for(ctx, pop->keys, *until_ms, answer_null_array);
+  wait_for(ctx, pop->keys, *until_ms);
 }
 
 constexpr CommandRow kRows[] = {

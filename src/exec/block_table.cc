@@ -52,12 +52,9 @@ int64_t BlockTable::next_deadline_ms() const {
   return deadlines_.empty() ? std::numeric_limits<int64_t>::max() : deadlines_.begin()->first;
 }
 
-std::unique_ptr<WriteJob> BlockTable::take_due(int64_t now_ms,
-                                               void (**timed_out)(command::ReplySink&)) {
+std::unique_ptr<WriteJob> BlockTable::take_due(int64_t now_ms) {
   if (next_deadline_ms() > now_ms) return nullptr;
-  const Number number = deadlines_.begin()->second;
-  *timed_out = waiters_.at(number).block.timed_out;
-  return take(number);
+  return take(deadlines_.begin()->second);
 }
 
 std::unique_ptr<WriteJob> BlockTable::take_client(uint64_t client) {

@@ -43,8 +43,8 @@ class BlockTable {
 
   // When the next wait ends by itself, in Unix milliseconds; INT64_MAX: never.
   int64_t next_deadline_ms() const;
-  // Takes out a job whose wait is over; null: none is. `*timed_out` writes what it is answered.
-  std::unique_ptr<WriteJob> take_due(int64_t now_ms, void (**timed_out)(command::ReplySink&));
+  // Takes out a job whose wait is over; null: none is.
+  std::unique_ptr<WriteJob> take_due(int64_t now_ms);
   // Takes out what the client waits in, if it does.
   std::unique_ptr<WriteJob> take_client(uint64_t client);
 

@@ -315,12 +315,11 @@ void Writer::Impl::serve_blocked() {
 }
 
 void Writer::Impl::end_waits() {
-  void (*timed_out)(command::ReplySink&) = nullptr;
-  while (auto job = blocked_.take_due(services_.store.now_ms(), &timed_out)) {
+  while (auto job = blocked_.take_due(services_.store.now_ms())) {
     Unit& unit = job->units[job->next++];
     job->first_uncommitted = job->next;
     command::RespSink reply(job->replies, unit.resp);
-    if (!unit.silent) timed_out(reply);
+    if (!unit.silent) reply.null_array();
     job->committed_mark = job->replies.bytes.size();
     finished_.push_back(std::move(job));
   }

@@ -62,6 +62,12 @@ def is_near(expected, actual, argument):
         return len(expected.value) == len(actual.value) and all(
             is_near(e, a, argument) for e, a in zip(expected.value, actual.value)
         )
+    if expected.kind == "map":
+        return len(expected.value) == len(actual.value) and all(
+            is_near(e, a, argument)
+            for pairs in zip(expected.value, actual.value)
+            for e, a in zip(*pairs)
+        )
     return expected == actual
 
 
