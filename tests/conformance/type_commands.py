@@ -125,6 +125,50 @@ class TypeChance(Chance):
         return words
 
 
+    def entry_id(self):
+        return b"%d-%d" % (self.randint(0, getattr(self, "clock", 0) + 2), self.randint(0, 3))
+
+    def group(self):
+        return b"g%d" % self.randrange(3)
+
+    def consumer(self):
+        return b"c%d" % self.randrange(4)
+
+    # --- geo
+
+    def place(self):
+        return [b"%.4f" % self.uniform(-20, 20), b"%.4f" % self.uniform(-20, 20)]
+
+    def geo(self):
+        """A sorted set of places alone: other scores are far from any place."""
+        return b"geo%d" % self.randrange(2) if self.random() < 0.97 else self.any_key()
+
+    def geoadd(self):
+        words = [b"GEOADD", self.geo()] + self.maybe(0.1, b"NX") + self.maybe(0.1, b"XX") + self.maybe(0.2, b"CH")
+        for member in self.members():
+            words += [*self.place(), member]
+        return words
+
+    def geosearch(self, store):
+        words = [b"GEOSEARCHSTORE", b"geo9", self.geo()] if store else [b"GEOSEARCH", self.geo()]
+        words += [b"FROMMEMBER", self.member()] if self.random() < 0.3 else [b"FROMLONLAT", *self.place()]
+        size = b"%d" % self.choice([0, 1, 100, 500, 1500, 4000])
+        words += [b"BYRADIUS", size, b"km"] if self.random() < 0.5 else [b"BYBOX", size, b"900", b"km"]
+        words += self.maybe(0.4, self.choice([b"ASC", b"DESC"])) + self.maybe(0.4, b"COUNT", b"%d" % self.randint(0, 9))
+        return words + ([] if store else self.maybe(0.4, b"WITHDIST") + self.maybe(0.3, b"WITHCOORD"))
+
+    # --- sort
+
+    def sort(self):
+        """Of lists and sets alone: Redis gives a sorted set another encoding when it is sorted."""
+        key = self.choice([b"sort:list", b"sort:set"])
+        if self.random() < 0.4:
+            return [b"RPUSH" if key == b"sort:list" else b"SADD", key, *self.members()]
+        words = [b"SORT", key] + self.maybe(0.3, *self.limit())
+        words += self.maybe(0.2, b"DESC") + [b"ALPHA"]
+        return words + self.maybe(0.2, b"STORE", self.of("list"))
+
+
 def names(chance, kind, command, *rest):
     return [command, chance.of(kind), *rest]
 
@@ -199,6 +243,36 @@ TABLE = [
     (1, lambda c: names(c, "stream", b"XTRIM", c.choice([b"MAXLEN", b"MINID"]), b"%d" % c.randint(0, 300))),
     (1, lambda c: [b"XREAD", *c.maybe(0.5, b"COUNT", c.count()), b"STREAMS", c.of("stream"), c.of("stream"),
                    c.choice([b"0", b"5-1", b"50"]), c.choice([b"0", b"$"])]),
+    (0.3, lambda c: names(c, "stream", b"XSETID", c.entry_id())),
+    (3, lambda c: [b"XGROUP", b"CREATE", c.of("stream"), c.group(), c.choice([b"0", b"$", c.entry_id()]),
+                   *c.maybe(0.3, b"MKSTREAM"), *c.maybe(0.1, b"ENTRIESREAD", c.count())]),
+    (0.5, lambda c: [b"XGROUP", b"SETID", c.of("stream"), c.group(), c.choice([b"0", b"$", c.entry_id()])]),
+    (0.3, lambda c: [b"XGROUP", b"DESTROY", c.of("stream"), c.group()]),
+    (0.5, lambda c: [b"XGROUP", b"CREATECONSUMER", c.of("stream"), c.group(), c.consumer()]),
+    (0.3, lambda c: [b"XGROUP", b"DELCONSUMER", c.of("stream"), c.group(), c.consumer()]),
+    (6, lambda c: [b"XREADGROUP", b"GROUP", c.group(), c.consumer(), *c.maybe(0.7, b"COUNT", c.count()),
+                   *c.maybe(0.1, b"NOACK"), b"STREAMS", c.of("stream"), c.choice([b">", b">", b"0", c.entry_id()])]),
+    (3, lambda c: names(c, "stream", b"XACK", c.group(), c.entry_id(), c.entry_id(), c.entry_id())),
+    (2, lambda c: names(c, "stream", b"XCLAIM", c.group(), c.consumer(), b"0", c.entry_id(), c.entry_id(),
+                        *c.maybe(0.3, b"FORCE"), *c.maybe(0.3, b"JUSTID"), *c.maybe(0.2, b"RETRYCOUNT", c.count()))),
+    (2, lambda c: names(c, "stream", b"XAUTOCLAIM", c.group(), c.consumer(), b"0", c.entry_id(),
+                        *c.maybe(0.5, b"COUNT", c.count()), *c.maybe(0.3, b"JUSTID"))),
+    (2, lambda c: names(c, "stream", b"XPENDING", c.group())),
+    (2, lambda c: names(c, "stream", b"XPENDING", c.group(), c.stream_id(), c.stream_id(), c.count(),
+                        *c.maybe(0.3, c.consumer()))),
+    (2, lambda c: [b"XINFO", b"GROUPS", c.of("stream")]),
+    (3, TypeChance.geoadd),
+    (2, lambda c: c.geosearch(False)),
+    (1, lambda c: c.geosearch(True)),
+    (1, lambda c: [b"GEODIST", c.geo(), c.member(), c.member(), *c.maybe(0.3, b"km")]),
+    (1, lambda c: [c.choice([b"GEOPOS", b"GEOHASH"]), c.geo(), *c.members()]),
+    (2, TypeChance.sort),
+    (2, lambda c: names(c, "string", b"SETBIT", b"%d" % c.choice([0, 7, 100, 200000]), b"%d" % c.randrange(2))),
+    (1, lambda c: names(c, "string", b"BITCOUNT")),
+    (1, lambda c: [b"BITOP", c.choice([b"AND", b"OR", b"XOR"]), c.of("string"), *c.several("string")]),
+    (2, lambda c: [b"PFADD", b"hll%d" % c.randrange(3), *c.members()]),
+    (1, lambda c: [b"PFCOUNT", b"hll%d" % c.randrange(3), *c.maybe(0.4, b"hll1")]),
+    (1, lambda c: [b"PFMERGE", b"hll%d" % c.randrange(3), b"hll%d" % c.randrange(3)]),
     (3, lambda c: [b"SET", c.of("string"), c.value()]),
     (1, lambda c: [b"GET", c.any_key()]),
     (1, lambda c: [b"APPEND", c.any_key(), c.value()]),
@@ -224,3 +298,4 @@ TABLE = [
 # Replies whose order Redis does not define.
 HOW = {name: "sorted" for name in (b"HKEYS", b"HVALS", b"SMEMBERS", b"SINTER", b"SUNION", b"SDIFF", b"SPOP")}
 HOW[b"HGETALL"] = "pairs"
+HOW[b"XPENDING"] = "near=60000"  # it tells how long entries have been idle
