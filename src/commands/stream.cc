@@ -179,7 +179,7 @@ void xadd(WriteContext& ctx, Args args) {
   if (trim(ctx, stream, options) != 0) {
     ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
   }
-  stream.finish(/*feeds=*/true);
+  stream.finish(types::Touch::kModified);
   reply_id(ctx.reply, *id);
 }
 
@@ -199,7 +199,7 @@ void xtrim(WriteContext& ctx, Args args) {
   StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
   const uint64_t gone = trim(ctx, stream, options);
   if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
-  stream.finish();
+  stream.finish(types::Touch::kModified);
   ctx.reply.integer(static_cast<int64_t>(gone));
 }
 
@@ -218,7 +218,7 @@ void xdel(WriteContext& ctx, Args args) {
   int64_t removed = 0;
   for (const StreamId id : ids) removed += stream.remove(id);
   if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
-  stream.finish();
+  stream.finish(types::Touch::kModified);
   ctx.reply.integer(removed);
 }
 

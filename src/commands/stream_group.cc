@@ -127,7 +127,7 @@ void destroy(WriteContext& ctx, Args args) {
   if (!group) return ctx.reply.integer(0);
   stream->destroy(*group);
   // Consumers that wait are told.
-  stream->finish(/*feeds=*/true);
+  stream->finish(types::Touch::kFed);
   ctx.keys.notify(notify::kStream, "xgroup-destroy", ctx.db, args[2]);
   ctx.reply.integer(1);
 }

@@ -137,7 +137,8 @@ std::optional<std::vector<StreamId>> resolve_ids(Context& ctx, const Request& re
 }
 
 bool has_entries_behind(const StreamReader& stream, StreamId id) {
-  return stream.length() != 0 && stream.notes().last > id;
+  // The last entry may have gone, so its ID alone tells nothing.
+  return stream.length() != 0 && stream.notes().last > id && stream.last_entry() > id;
 }
 
 // Answers what stands behind the IDs; false when nothing does.

@@ -285,6 +285,9 @@ void store_result(WriteContext& ctx, Args args, const Form& form) {
   const bool exists = ctx.keys.peek(ctx.db, args[1], &before);
   types::SortedSetWriter target(ctx.keys, ctx.db, args[1], exists ? &before : nullptr,
                                 zset_limits(ctx), /*fresh=*/true);
+  size_t longest = 0;
+  for (const ScoredMember& each : result) longest = std::max(longest, each.member.size());
+  target.expect(result.size(), longest);
   for (const ScoredMember& each : result) target.put(each.member, each.score);
   if (target.finish()) {
     ctx.keys.notify(notify::kZset, form.command, ctx.db, args[1]);

@@ -60,7 +60,9 @@ void WatchTable::mark_existing(int db, const types::Effects::Swapped& swapped,
 }
 
 void WatchTable::apply(const types::Effects& effects, types::KeyWriter& keys) {
-  for (const auto& touched : effects.touched) mark(touched.db, touched.key);
+  for (const auto& touched : effects.touched) {
+    if (touched.modified) mark(touched.db, touched.key);
+  }
   for (const auto& swapped : effects.swapped) {
     mark_existing(swapped.a, swapped, keys);
     if (swapped.b != swapped.a) mark_existing(swapped.b, swapped, keys);

@@ -280,9 +280,7 @@ void Writer::Impl::serve_blocked() {
   Group::Refusals refusals{.all = group_refusals_[0], .growing = group_refusals_[1]};
   auto note_fed = [this] {
     types::Effects effects = group_.take_touched();
-    for (const auto& touched : effects.touched) {
-      if (touched.feeds) blocked_.fed(touched.db, touched.key);
-    }
+    for (const auto& touched : effects.touched) blocked_.fed(touched.db, touched.key);
     for (const auto& swapped : effects.swapped) {
       blocked_.fed_all(swapped.a);
       blocked_.fed_all(swapped.b);

@@ -122,7 +122,7 @@ storage::KeyCounts KeyWriter::counts(int db) {
 }
 
 void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after,
-                      bool feeds) {
+                      Touch touch) {
   storage::KeyspaceId space = keyspace(db);
   Metadata old = before != nullptr ? before->metadata() : Metadata{};
   const int64_t due = due_ms(after, now_ms_);
@@ -153,7 +153,7 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
     discard_collection(old.collection->id);
   }
   if (access_ != nullptr) access_->mark(space, key, now_ms_);
-  touch(db, key, feeds);
+  this->touch(db, key, touch);
 }
 
 void KeyWriter::remove(int db, std::string_view key, const Record& before) {
@@ -196,10 +196,11 @@ void KeyWriter::discard_collection(storage::CollectionId id) {
   effects_.dropped_collections.push_back(id);
 }
 
-void KeyWriter::touch(int db, std::string_view key, bool feeds) {
+void KeyWriter::touch(int db, std::string_view key, Touch touch) {
   ++effects_.changes;
-  if (!collect_touched_) return;
-  effects_.touched.push_back({.db = db, .key = std::string(key), .feeds = feeds});
+  if (!collect_touched_ || touch == Touch::kQuiet) return;
+  effects_.touched.push_back(
+      {.db = db, .key = std::string(key), .modified = touch == Touch::kModified});
 }
 
 void KeyWriter::flush(int db) {
@@ -216,7 +217,8 @@ void KeyWriter::flush(int db) {
   record.clear();
   storage::append_le32(&record, state_.next_keyspace);
   overlay_.put(Space::kSystem, storage::next_keyspace_key(), record);
-  overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, old), kMarker);
+  overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, old),
+               kMarker);
   effects_.dropped_keyspaces.push_back(old);
   effects_.changes += before.keys;
 }

@@ -38,7 +38,9 @@ class Record {
   int64_t element_expire_ms() const { return meta_.element_expire_ms; }
   bool limit_passed() const { return meta_.limit_passed; }
   bool text() const { return meta_.text; }
-  const std::optional<storage::Metadata::Collection>& collection() const { return meta_.collection; }
+  const std::optional<storage::Metadata::Collection>& collection() const {
+    return meta_.collection;
+  }
   std::string_view payload() const {
     return std::string_view(bytes_).substr(bytes_.size() - payload_bytes_);
   }
@@ -126,9 +128,9 @@ struct Effects {
   struct Touched {
     int db;
     std::string key;
-    bool feeds = true;  // whoever waits for the key may be served now
+    bool modified = true;  // false: those who wait for it are told, those who WATCH it are not
   };
-  std::vector<Touched> touched;            // modified keys; collected only when somebody watches
+  std::vector<Touched> touched;  // modified keys; collected only when somebody watches
   // Databases that changed places, with the keyspaces they had; of a flushed one a == b.
   struct Swapped {
     int a, b;
@@ -146,7 +148,7 @@ struct Effects {
   std::vector<storage::KeyspaceId> dropped_keyspaces;
   std::vector<Event> events;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
-  uint64_t lookup_hits = 0;    // of writes that answer the old value, as GETDEL does
+  uint64_t lookup_hits = 0;                 // of writes that answer the old value, as GETDEL does
   uint64_t lookup_misses = 0;
   uint64_t expired_keys = 0;
   uint64_t changes = 0;  // rdb_changes_since_last_save
@@ -160,6 +162,10 @@ struct Effects {
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);
 };
+
+// Who is told that a key was stored: those who WATCH it and those who wait for it, the latter
+// alone, nobody.
+enum class Touch : uint8_t { kModified, kFed, kQuiet };
 
 class KeyWriter : public KeyReader {
  public:
@@ -177,16 +183,15 @@ class KeyWriter : public KeyReader {
 
   // Makes `after` the key's record. `before` is what find() gave, or null when it found nothing.
   // A collection that only `before` has becomes garbage. after.indexed_ms is filled in here.
-  // `feeds` false: there is nothing in it for those who wait for the key.
   void store(int db, std::string_view key, const Record* before, storage::Metadata after,
-             bool feeds = true);
+             Touch touch = Touch::kModified);
   // Removes a key that find() gave; its collection becomes garbage. Constant time.
   void remove(int db, std::string_view key, const Record& before);
   // The same for a key whose record moves elsewhere: its collection lives on.
   void unlink(int db, std::string_view key, const Record& before);
 
-  void flush(int db);            // constant time
-  void swap(int a, int b);       // constant time
+  void flush(int db);       // constant time
+  void swap(int a, int b);  // constant time
 
   // Removes what has expired by now_ms, oldest first, at most `limit` index entries. The caller
   // stores the answer in the state once the unit is kept.
@@ -201,7 +206,7 @@ class KeyWriter : public KeyReader {
   Effects& effects() { return effects_; }
 
   // Marks a key as modified, as every store and remove does by itself.
-  void touch(int db, std::string_view key, bool feeds = true);
+  void touch(int db, std::string_view key, Touch touch = Touch::kModified);
 
   // Tells what happened to a key, after the commit, if anybody wants events of this kind. `name`
   // is static.

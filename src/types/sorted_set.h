@@ -104,13 +104,15 @@ struct SortedSetLimits {
 // Changes one sorted set; finish() makes the changes its key's record.
 class SortedSetWriter {
  public:
-  // `before` is what find() gave, or null: then the set begins empty; with `fresh` it does though
-  // there is something, which goes. It and `key` must outlive this.
+  // `before` is what find() gave, or null: then the set begins empty; with `fresh` it is
+  // built anew, and what there is goes. It and `key` must outlive this.
   SortedSetWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
                   const SortedSetLimits& limits, bool fresh = false);
 
   uint64_t size() const { return collection_ ? collection_->count : small_.size(); }
   std::optional<double> score(std::string_view member);
+  // Of a set whose members are all known before the first is put: how many, the longest's bytes.
+  void expect(uint64_t members, size_t longest);
   // Adds the member or gives it another score, which is not NaN.
   void put(std::string_view member, double score);
   bool remove(std::string_view member);  // true when it was there

@@ -13,12 +13,7 @@ using storage::Space;
 
 SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
                                  const Record* before, const SortedSetLimits& limits, bool fresh)
-    : keys_(keys),
-      db_(db),
-      key_(key),
-      before_(before),
-      limits_(limits),
-      fresh_(before != nullptr && fresh) {
+    : keys_(keys), db_(db), key_(key), before_(before), limits_(limits), fresh_(fresh) {
   after_.type = storage::ValueType::kSortedSet;
   if (before == nullptr || fresh_) return;
   after_ = before->metadata();
@@ -55,26 +50,31 @@ std::optional<double> SortedSetWriter::score(std::string_view member) {
   return found == small_.end() ? std::nullopt : std::optional(found->score);
 }
 
-void SortedSetWriter::put(std::string_view member, double score) {
-  changed_ = true;
-  if (collection_) {
-    if (const auto old = score_of_large(member)) erase_large(member, *old);
-    put_large(member, score);
-  } else {
-    const auto found = std::ranges::find(small_, member, &ScoredMember::member);
-    if (found != small_.end()) {
-      small_.erase(found);
-    } else {
-      small_bytes_ += packed_member_bytes(member);
-    }
-    const auto at = std::ranges::partition_point(
-        small_, [&](const ScoredMember& each) { return before(each, score, member); });
-    small_.insert(at, {.score = score, .member = std::string(member)});
-  }
-  if (size() > limits_.listpack_entries_max || member.size() > limits_.listpack_value_max) {
+void SortedSetWriter::expect(uint64_t members, size_t longest) {
+  if (members > limits_.listpack_entries_max || longest > limits_.listpack_value_max) {
     after_.limit_passed = true;
   }
-  if (!collection_ && small_bytes_ > limits_.inline_max_bytes) make_large();
+}
+
+void SortedSetWriter::put(std::string_view member, double score) {
+  changed_ = true;
+  const std::optional<double> old = this->score(member);
+  expect(size() + !old, member.size());
+  // Redis' packed form has whole numbers, and so no -0.
+  if (!after_.limit_passed && score == 0) score = 0;
+  if (collection_) {
+    if (old) erase_large(member, *old);
+    return put_large(member, score);
+  }
+  if (old) {
+    small_.erase(std::ranges::find(small_, member, &ScoredMember::member));
+  } else {
+    small_bytes_ += packed_member_bytes(member);
+  }
+  const auto at = std::ranges::partition_point(
+      small_, [&](const ScoredMember& each) { return before(each, score, member); });
+  small_.insert(at, {.score = score, .member = std::string(member)});
+  if (small_bytes_ > limits_.inline_max_bytes) make_large();
 }
 
 void SortedSetWriter::put_large(std::string_view member, double score) {

@@ -161,8 +161,9 @@ class StreamWriter : public StreamReader {
   void release(StreamGroup* group, const StreamPending& pending,
                StreamConsumer* consumer = nullptr);
 
-  // Stores what has changed. `feeds` as in KeyWriter::store().
-  void finish(bool feeds = false);
+  // Stores what has changed. As in Redis, only a change of the entries, or a new stream, modifies
+  // the key.
+  void finish(Touch touch = Touch::kQuiet);
 
  private:
   void put(const std::string& key, std::string_view value);

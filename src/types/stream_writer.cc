@@ -185,14 +185,14 @@ void StreamWriter::release(StreamGroup* group, const StreamPending& pending,
   erase(pending_key(id_, group->number, pending.id));
 }
 
-void StreamWriter::finish(bool feeds) {
+void StreamWriter::finish(Touch touch) {
   if (!changed_) return;
   std::string notes;
   encode_notes(notes_, &notes);
   after_.payload = notes;
   after_.collection->count = length_;
   revise(&after_);
-  keys_.store(db_, key_, before_, after_, feeds || before_ == nullptr);
+  keys_.store(db_, key_, before_, after_, before_ == nullptr ? Touch::kModified : touch);
 }
 
 }  // namespace ingot::types
