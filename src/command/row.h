@@ -185,6 +185,14 @@ struct CommandRow {
   int value_index = 0;
 };
 
+// For CommandRow::instead. `row` is one of the table's.
+constexpr CommandRow variant_of(const CommandRow& row, Handler handler) {
+  CommandRow variant = row;
+  variant.handler = handler;
+  variant.base = &row;
+  return variant;
+}
+
 inline bool is_read(const CommandRow& row) {
   return std::holds_alternative<ReadHandler>(row.handler);
 }

@@ -233,6 +233,8 @@ uint32_t bitfield_key_flags(Args args) {
   return writes ? key::kRw | key::kAccess | key::kUpdate : key::kRo | key::kAccess;
 }
 
+const CommandRow* row_for_reading(Args args);
+
 constexpr CommandRow kRows[] = {
     {.name = "bitfield",
      .arity = -2,
@@ -256,7 +258,8 @@ constexpr CommandRow kRows[] = {
          "value:integer) encoding_offset_increment:block=INCRBY(encoding:string offset:integer "
          "increment:integer))))",
      .handler = bitfield,
-     .key_flags = bitfield_key_flags},
+     .key_flags = bitfield_key_flags,
+     .instead = row_for_reading},
     {.name = "bitfield_ro",
      .arity = -2,
      .flags = flag::kReadonly | flag::kFast,
@@ -269,6 +272,12 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0 encoding_offset:block=GET?*+(encoding:string offset:integer)",
      .handler = bitfield_ro},
 };
+
+constexpr CommandRow kReadingRow = command::variant_of(kRows[0], bitfield_ro);
+
+const CommandRow* row_for_reading(Args args) {
+  return (bitfield_key_flags(args) & key::kRo) != 0 ? &kReadingRow : nullptr;
+}
 
 }  // namespace
 

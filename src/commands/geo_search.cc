@@ -120,6 +120,9 @@ void geosearch(ReadContext& ctx, Args args) {
   read_only(ctx, args, Form::kSearch);
 }
 
+const CommandRow* georadius_for_reading(Args args);
+const CommandRow* georadiusbymember_for_reading(Args args);
+
 constexpr CommandRow kRows[] = {
     {.name = "georadius",
      .arity = -6,
@@ -152,7 +155,8 @@ constexpr CommandRow kRows[] = {
                   "withhash:pure-token=WITHHASH? count:block?(count:integer=COUNT "
                   "any:pure-token=ANY@6.2.0?) order:oneof?(asc:pure-token=ASC "
                   "desc:pure-token=DESC) key:key=STORE#1? key:key=STOREDIST#2?",
-     .handler = georadius},
+     .handler = georadius,
+     .instead = georadius_for_reading},
     {.name = "georadiusbymember",
      .arity = -5,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
@@ -184,7 +188,8 @@ constexpr CommandRow kRows[] = {
          "withdist:pure-token=WITHDIST? withhash:pure-token=WITHHASH? "
          "count:block?(count:integer=COUNT any:pure-token=ANY?) order:oneof?(asc:pure-token=ASC "
          "desc:pure-token=DESC) key:key=STORE#1? key:key=STOREDIST#2?",
-     .handler = georadiusbymember},
+     .handler = georadiusbymember,
+     .instead = georadiusbymember_for_reading},
     {.name = "georadius_ro",
      .arity = -6,
      .flags = flag::kReadonly,
@@ -261,6 +266,24 @@ constexpr CommandRow kRows[] = {
          "any:pure-token=ANY?) storedist:pure-token=STOREDIST?",
      .handler = geosearchstore},
 };
+
+constexpr CommandRow kGeoradiusReading = command::variant_of(kRows[0], georadius_ro);
+constexpr CommandRow kGeoradiusbymemberReading =
+    command::variant_of(kRows[1], georadiusbymember_ro);
+
+bool stores(Args args) {
+  return std::ranges::any_of(args.subspan(1), [](std::string_view word) {
+    return command::equals_ignore_case(word, "store") ||
+           command::equals_ignore_case(word, "storedist");
+  });
+}
+
+const CommandRow* georadius_for_reading(Args args) {
+  return stores(args) ? nullptr : &kGeoradiusReading;
+}
+const CommandRow* georadiusbymember_for_reading(Args args) {
+  return stores(args) ? nullptr : &kGeoradiusbymemberReading;
+}
 
 }  // namespace
 

@@ -256,6 +256,8 @@ void sort_ro(ReadContext& ctx, Args args) {
   sort_any(ctx, args);
 }
 
+const CommandRow* row_for_reading(Args args);
+
 constexpr CommandRow kRows[] = {
     {.name = "sort",
      .arity = -2,
@@ -274,7 +276,8 @@ constexpr CommandRow kRows[] = {
          "key:key#0 pattern:pattern=BY#1? offset_count:block=LIMIT?(offset:integer count:integer) "
          "pattern:pattern=GET#1?*+ order:oneof?(asc:pure-token=ASC desc:pure-token=DESC) "
          "sorting:pure-token=ALPHA? destination:key=STORE#2?",
-     .handler = sort},
+     .handler = sort,
+     .instead = row_for_reading},
     {.name = "sort_ro",
      .arity = -2,
      .flags = flag::kReadonly | flag::kMovableKeys,
@@ -293,6 +296,15 @@ constexpr CommandRow kRows[] = {
      .handler = sort_ro,
      .scans = true},
 };
+
+constexpr CommandRow kReadingRow = command::variant_of(kRows[0], sort_ro);
+
+const CommandRow* row_for_reading(Args args) {
+  const bool stores = std::ranges::any_of(args.subspan(1), [](std::string_view word) {
+    return command::equals_ignore_case(word, "store");
+  });
+  return stores ? nullptr : &kReadingRow;
+}
 
 }  // namespace
 

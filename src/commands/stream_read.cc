@@ -414,12 +414,7 @@ constexpr CommandRow kRows[] = {
      .handler = xreadgroup},
 };
 
-constexpr CommandRow waiting_row(CommandRow row) {
-  row.handler = xread_or_wait;
-  row.base = &kRows[0];
-  return row;
-}
-constexpr CommandRow kWaitingRow = waiting_row(kRows[0]);
+constexpr CommandRow kWaitingRow = command::variant_of(kRows[0], xread_or_wait);
 
 // Only the writer lets a client wait.
 const CommandRow* row_for_waiting(Args args) {
