@@ -20,21 +20,50 @@ constexpr uint64_t kLeafMin = 16;
 constexpr uint64_t kUpperMax = 128 * 96;
 constexpr size_t kBucketPrefix = sizeof(storage::CollectionId) + 1;
 
+std::string turned(std::string_view item) {
+  std::string out;
+  out.reserve(item.size() + 4);
+  for (const char byte : item) {
+    out.push_back(static_cast<char>(~byte));
+    if (byte == 0) out.push_back(static_cast<char>(~1));
+  }
+  return out.append("\xff\xff");
+}
+
+// Without a check, because only turned() makes what is read here.
+std::string turned_back(std::string_view bytes) {
+  std::string item;
+  for (size_t i = 0; i + 2 < bytes.size(); ++i) {
+    item.push_back(static_cast<char>(~bytes[i]));
+    if (bytes[i] == '\xff') ++i;
+  }
+  return item;
+}
+
 }  // namespace
 
 CountedOrder::CountedOrder(storage::Reader& data, storage::CollectionId id, ElementRange elements)
     : data_(data), id_(id), elements_(std::move(elements)) {}
 
-std::string CountedOrder::bucket_key(char level, std::string_view item) const {
+std::string CountedOrder::level_begin(char level) const {
   std::string key = storage::collection_begin(id_);
   key.push_back(level);
-  key.append(item);
   return key;
 }
 
-std::unique_ptr<storage::Cursor> CountedOrder::buckets(char level) {
-  return data_.cursor(Space::kOrder, bucket_key(level, {}),
-                      bucket_key(static_cast<char>(level + 1), {}));
+std::string CountedOrder::bucket_key(char level, std::string_view item) const {
+  return level_begin(level) + turned(item);
+}
+
+storage::Cursor& CountedOrder::buckets() {
+  if (!buckets_) {
+    buckets_ = data_.cursor(Space::kOrder, level_begin(kLeaf), level_begin(kUpper + 1));
+  }
+  return *buckets_;
+}
+
+bool CountedOrder::on_level(char level) const {
+  return buckets_->valid() && buckets_->key()[kBucketPrefix - 1] == level;
 }
 
 std::unique_ptr<storage::Cursor> CountedOrder::elements() {
@@ -45,46 +74,64 @@ std::unique_ptr<storage::Cursor> CountedOrder::elements() {
   return data_.cursor(elements_.space, elements_.prefix, end);
 }
 
-CountedOrder::Bucket CountedOrder::read(const storage::Cursor& at) const {
-  if (at.value().size() != sizeof(uint64_t)) {
+CountedOrder::Bucket CountedOrder::read() {
+  if (buckets_->value().size() != sizeof(uint64_t)) {
     data_.latch_error(Status(Status::Code::kCorruption, "unreadable order record"));
     return {};
   }
-  return {.item = std::string(at.key().substr(kBucketPrefix)),
-          .count = storage::read_le64(at.value())};
+  return {.item = turned_back(buckets_->key().substr(kBucketPrefix)),
+          .count = storage::read_le64(buckets_->value())};
 }
 
 std::optional<CountedOrder::Bucket> CountedOrder::bucket_of(char level, std::string_view item) {
-  const auto at = buckets(level);
-  at->seek_for_prev(bucket_key(level, item));
+  buckets().seek(bucket_key(level, item));
   std::optional<Bucket> found;
-  if (at->valid()) found = read(*at);
-  data_.check(*at);
+  if (on_level(level)) found = read();
+  data_.check(*buckets_);
   return found;
 }
 
 std::optional<CountedOrder::Bucket> CountedOrder::bucket_behind(char level, std::string_view item) {
-  const auto at = buckets(level);
-  at->seek(bucket_key(level, item) + '\0');
+  const std::string key = bucket_key(level, item);
+  buckets().seek(key);
+  buckets_->valid() ? buckets_->prev() : buckets_->seek_for_prev(key);
   std::optional<Bucket> found;
-  if (at->valid()) found = read(*at);
-  data_.check(*at);
+  if (on_level(level)) found = read();
+  data_.check(*buckets_);
+  return found;
+}
+
+std::vector<CountedOrder::Bucket> CountedOrder::buckets_down(char level, std::string_view begin,
+                                                             const std::string* end) {
+  std::vector<Bucket> found;
+  const std::string last = bucket_key(level, begin);
+  storage::Cursor& at = buckets();
+  for (at.seek(end != nullptr ? bucket_key(level, *end) : level_begin(level));
+       on_level(level) && at.key() <= last; at.next()) {
+    Bucket bucket = read();
+    if (end == nullptr || bucket.item != *end) found.push_back(std::move(bucket));
+  }
+  data_.check(at);
   return found;
 }
 
 uint64_t CountedOrder::rank(std::string_view item) {
   uint64_t before = 0;
-  std::string begin;  // of the last bucket that begins at or before the item
+  std::string begin;  // of the bucket that the item falls into
   for (const char level : {kUpper, kLeaf}) {
-    const auto at = buckets(level);
-    uint64_t last = 0;
-    for (at->seek(bucket_key(level, begin)); at->valid(); at->next()) {
-      Bucket bucket = read(*at);
-      if (bucket.item > item) break;
-      before += std::exchange(last, bucket.count);
-      begin = std::move(bucket.item);
+    const std::string last = bucket_key(level, begin);
+    storage::Cursor& at = buckets();
+    bool own = true;
+    for (at.seek(bucket_key(level, item)); on_level(level) && at.key() <= last; at.next()) {
+      Bucket bucket = read();
+      if (own) {
+        begin = std::move(bucket.item);
+      } else {
+        before += bucket.count;
+      }
+      own = false;
     }
-    data_.check(*at);
+    data_.check(at);
   }
   const auto at = elements();
   for (at->seek(elements_.prefix + std::max(begin, elements_.low)); at->valid(); at->next()) {
@@ -97,17 +144,14 @@ uint64_t CountedOrder::rank(std::string_view item) {
 
 std::unique_ptr<storage::Cursor> CountedOrder::at(uint64_t rank) {
   std::string begin;
+  std::optional<std::string> end;
   for (const char level : {kUpper, kLeaf}) {
-    const auto at = buckets(level);
-    bool inside = false;
-    for (at->seek(bucket_key(level, begin)); at->valid() && !inside; at->next()) {
-      Bucket bucket = read(*at);
-      begin = std::move(bucket.item);
-      inside = rank < bucket.count;
-      if (!inside) rank -= bucket.count;
-    }
-    data_.check(*at);
-    if (!inside) return elements();
+    const auto found = buckets_down(level, begin, end ? &*end : nullptr);
+    auto bucket = found.rbegin();
+    for (; bucket != found.rend() && rank >= bucket->count; ++bucket) rank -= bucket->count;
+    if (bucket == found.rend()) return elements();
+    begin = bucket->item;
+    if (std::next(bucket) != found.rend()) end = std::next(bucket)->item;
   }
   auto at = elements();
   for (at->seek(elements_.prefix + std::max(begin, elements_.low)); at->valid() && rank > 0;
@@ -152,21 +196,16 @@ void CountedOrderWriter::split_leaf(const Bucket& leaf) {
 
 // Where a leaf begins, so that each leaf lies in one upper bucket.
 void CountedOrderWriter::split_upper(const Bucket& upper) {
-  const auto at = buckets(kLeaf);
-  uint64_t first = 0;
-  std::string border;
-  for (at->seek(bucket_key(kLeaf, upper.item)); at->valid(); at->next()) {
-    const Bucket leaf = read(*at);
-    if (first >= upper.count / 2) {
-      border = leaf.item;
-      break;
-    }
-    first += leaf.count;
+  const auto next = bucket_behind(kUpper, upper.item);
+  uint64_t second = 0;
+  for (const Bucket& leaf : buckets_down(kLeaf, upper.item, next ? &next->item : nullptr)) {
+    second += leaf.count;
+    if (second < upper.count / 2) continue;
+    if (leaf.item == upper.item || second >= upper.count) return;
+    put(kUpper, {.item = leaf.item, .count = second});
+    put(kUpper, {.item = upper.item, .count = upper.count - second});
+    return;
   }
-  data_.check(*at);
-  if (border.empty() || first >= upper.count) return;
-  put(kUpper, {.item = border, .count = upper.count - first});
-  put(kUpper, {.item = upper.item, .count = first});
 }
 
 void CountedOrderWriter::removed(std::string_view item) {

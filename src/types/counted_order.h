@@ -3,14 +3,21 @@
 // stand in a space of their own in the order of their *items* (any bytes; of a sorted set score
 // and member, of a list the label):
 //
-//   order space: collection id (u64be) | 1 | item  ->  u64le elements from this item to the next
-//   such key
-//                collection id (u64be) | 2 | item  ->  the same, over many buckets of level 1
+//   order space: collection id (u64be) | 1 | turned item  ->  u64le elements from this item to the
+//   next bucket's
+//                collection id (u64be) | 2 | turned item  ->  the same, over many buckets of level
+//                1
 //
 // The first bucket of each level begins with the empty item. A bucket that grows too large is
-// split in the middle; one that is nearly empty is joined with the next.
+// split in the middle; one that is nearly empty is joined with the next where both fit.
 //
-// Failures latch in the reader. One thread at a time.
+// A *turned* item sorts the other way round: each byte 0 of it is followed by 1, two bytes 0 stand
+// behind it, then all bits are inverted. So the bucket that an item falls into is found by seeking
+// forward: backward, RocksDB steps over every version that a memtable holds of a bucket, and a
+// busy bucket has many.
+//
+// Failures latch in the reader. One thread at a time. It keeps a cursor, so it is for one command:
+// it does not see what is committed later.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "storage/codec.h"
 #include "storage/overlay.h"
@@ -42,6 +50,9 @@ class CountedOrder {
   // none. Its keys begin with the prefix. Report it to the reader's check() after the walk.
   std::unique_ptr<storage::Cursor> at(uint64_t rank);
 
+  // Of ElementRange, which has changed.
+  void set_low(std::string_view low) { elements_.low = low; }
+
  private:
   struct Bucket {
     std::string item;  // where it begins
@@ -49,17 +60,22 @@ class CountedOrder {
   };
   friend class CountedOrderWriter;
 
+  std::string level_begin(char level) const;
   std::string bucket_key(char level, std::string_view item) const;
-  std::unique_ptr<storage::Cursor> buckets(char level);
+  storage::Cursor& buckets();
+  bool on_level(char level) const;
   std::unique_ptr<storage::Cursor> elements();
-  Bucket read(const storage::Cursor& at) const;
+  Bucket read();
   // The bucket that an item falls into; nothing when there is no bucket.
   std::optional<Bucket> bucket_of(char level, std::string_view item);
   std::optional<Bucket> bucket_behind(char level, std::string_view item);
+  // The buckets that begin in [begin, end), the last one first; null `end`: to the last of all.
+  std::vector<Bucket> buckets_down(char level, std::string_view begin, const std::string* end);
 
   storage::Reader& data_;
   const storage::CollectionId id_;
-  const ElementRange elements_;
+  ElementRange elements_;
+  std::unique_ptr<storage::Cursor> buckets_;  // over both levels
 };
 
 // Keeps the counts in step. Call it after the element was put or removed in the overlay.

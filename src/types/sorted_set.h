@@ -121,7 +121,7 @@ class SortedSetWriter {
 
  private:
   storage::CollectionId id() const { return collection_->id; }
-  CountedOrderWriter order();
+  CountedOrderWriter& order();
   std::optional<double> score_of_large(std::string_view member);
   void put_large(std::string_view member, double score);
   void erase_large(std::string_view member, double score);
@@ -139,6 +139,7 @@ class SortedSetWriter {
   size_t small_bytes_ = 0;
   std::optional<storage::Metadata::Collection> collection_;
   std::string low_;
+  std::optional<CountedOrderWriter> order_;
   bool lowest_removed_ = false;
   bool changed_ = false;
 };

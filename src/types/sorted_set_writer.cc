@@ -31,8 +31,10 @@ SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
   if (!readable) keys.data().latch_error(corrupt_sorted_set());
 }
 
-CountedOrderWriter SortedSetWriter::order() {
-  return {keys_.overlay(), id(), ordered_elements(id(), low_)};
+CountedOrderWriter& SortedSetWriter::order() {
+  if (!order_) order_.emplace(keys_.overlay(), id(), ordered_elements(id(), low_));
+  order_->set_low(low_);
+  return *order_;
 }
 
 std::optional<double> SortedSetWriter::score_of_large(std::string_view member) {

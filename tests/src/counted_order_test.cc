@@ -18,27 +18,27 @@ class Sequence {
   void add(const std::string& item) {
     if (!model_.insert(item).second) return;
     overlay_.put(storage::Space::kOrder, key(item), "x");
-    order_.added(item);
+    order().added(item);
   }
   void remove(std::string item) {
     if (model_.erase(item) == 0) return;
     overlay_.remove(storage::Space::kOrder, key(item));
-    order_.removed(item);
+    order().removed(item);
   }
   void check(std::mt19937_64& random) {
     REQUIRE_FALSE(overlay_.failed());
     for (int i = 0; i < 20 && !model_.empty(); ++i) {
       const size_t rank = random() % model_.size();
       const std::string& item = *std::next(model_.begin(), static_cast<long>(rank));
-      REQUIRE(order_.rank(item) == rank);
-      REQUIRE(order_.rank(item + "!") == rank + 1);
-      auto at = order_.at(rank);
+      REQUIRE(order().rank(item) == rank);
+      REQUIRE(order().rank(item + "!") == rank + 1);
+      auto at = order().at(rank);
       REQUIRE(at->valid());
       REQUIRE(at->key() == key(item));
     }
-    REQUIRE_FALSE(order_.at(model_.size())->valid());
-    REQUIRE(order_.rank("\xff") == model_.size());
-    REQUIRE(order_.rank("") == 0);
+    REQUIRE_FALSE(order().at(model_.size())->valid());
+    REQUIRE(order().rank("\xff") == model_.size());
+    REQUIRE(order().rank("") == 0);
   }
   // As between two groups of the writer.
   void commit() {
@@ -50,12 +50,12 @@ class Sequence {
   const std::set<std::string>& model() const { return model_; }
 
  private:
+  CountedOrderWriter order() { return {overlay_, kId, {storage::Space::kOrder, prefix()}}; }
   static std::string prefix() { return storage::collection_begin(kId) + '\0'; }
   static std::string key(const std::string& item) { return prefix() + item; }
 
   std::unique_ptr<storage::Engine> engine_ = storage::open_memory({}).first;
   storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
-  CountedOrderWriter order_{overlay_, kId, {storage::Space::kOrder, prefix()}};
   std::set<std::string> model_;
 };
 
