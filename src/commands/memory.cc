@@ -1,4 +1,5 @@
 // MEMORY: what a value takes, and giving memory back.
+#include <algorithm>
 #include <limits>
 
 #include "src/command/args.h"
@@ -37,7 +38,7 @@ uint64_t collection_bytes(ReadContext& ctx, const storage::Metadata::Collection&
   }
   const bool more = at->valid();
   ctx.keys.data().check(*at);
-  return more ? bytes * collection.count / seen : bytes;
+  return more ? bytes * std::max(collection.count, seen) / seen : bytes;
 }
 
 // The bytes of the key's records, on disk and, before compression, in the cache.
@@ -61,9 +62,10 @@ void usage(ReadContext& ctx, Args args) {
     if (record.type() == storage::ValueType::kString) {
       bytes += record.collection()->count;
     } else {
-      for (const Space space : {Space::kData, Space::kOrder}) {
-        bytes += collection_bytes(ctx, *record.collection(), space, static_cast<uint64_t>(samples));
-      }
+      bytes +=
+          collection_bytes(ctx, *record.collection(), Space::kData, static_cast<uint64_t>(samples));
+      // Members and scores stand in the order, too.
+      if (record.type() == storage::ValueType::kSortedSet) bytes *= 2;
     }
   }
   ctx.reply.integer(static_cast<int64_t>(bytes));

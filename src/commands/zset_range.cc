@@ -153,12 +153,15 @@ void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
   if (ranks.size() >= kStreamed && !ctx.keys.data().begin_walk()) return;
   ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * ranks.size() : ranks.size());
   if (set.is_large() && ranks.size() >= kStreamed && !query.is_reverse()) {
+    auto leaves = set.leaves(ranks);
     return reply_elements(
-        ctx, storage::Space::kOrder, set.key_at(ranks.first), set.key_at(ranks.end), ranks.size(),
-        [scores](std::string_view order_key, std::string_view stored, ReplySink& reply) {
-          double score = 0;
-          (void)types::decode_score(stored, &score);
-          write_member(reply, scores, types::member_of_order(order_key), score);
+        ctx, storage::Space::kOrder, std::move(leaves.lower), std::move(leaves.upper), ranks.size(),
+        [scores, first = std::move(leaves.first), last = std::move(leaves.last)](
+            std::string_view, std::string_view record, ReplySink& reply) {
+          (void)types::read_order(record, first, last, [&](std::string_view member, double score) {
+            write_member(reply, scores, member, score);
+            return true;
+          });
         });
   }
   set.walk(ranks, query.is_reverse(), [&](std::string_view member, double score) {

@@ -1,8 +1,10 @@
-// Two levels of counted buckets; see counted_order.h.
+// See counted_order.h.
 #include "src/types/counted_order.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "src/types/packed.h"
 
 namespace ingot::types {
 
@@ -11,253 +13,300 @@ using storage::Status;
 
 namespace {
 
-constexpr char kLeaf = 1;
-constexpr char kUpper = 2;
-// A look-up walks the upper buckets, the leaves of one and the elements of one leaf: with a
-// million elements some 160 + 100 + 50 steps.
-constexpr uint64_t kLeafMax = 128;
-constexpr uint64_t kLeafMin = 16;
-constexpr uint64_t kUpperMax = 128 * 96;
-constexpr size_t kBucketPrefix = sizeof(storage::CollectionId) + 1;
+// A look-up walks records of each level: with a million items some 15, 25 and 25. A leaf is
+// rewritten whole with each change in it, so it is small.
+constexpr size_t kLeafItems = 32;
+constexpr size_t kLeafBytes = 2048;
+constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 48};  // by level
+// What is built, or joined, leaves room.
+constexpr size_t kLeafItemsBuilt = kLeafItems * 3 / 4;
+constexpr size_t kLeafBytesBuilt = kLeafBytes * 3 / 4;
+constexpr size_t kLeafItemsMin = kLeafItems / 4;
 
-std::string turned(std::string_view item) {
-  std::string out;
-  out.reserve(item.size() + 4);
-  for (const char byte : item) {
-    out.push_back(static_cast<char>(~byte));
-    if (byte == 0) out.push_back(static_cast<char>(~1));
-  }
-  return out.append("\xff\xff");
-}
+constexpr size_t kKeyPrefix = sizeof(storage::CollectionId) + 1;
+constexpr std::string_view kLastBound("\1", 1);
 
-// Without a check, because only turned() makes what is read here.
-std::string turned_back(std::string_view bytes) {
-  std::string item;
-  for (size_t i = 0; i + 2 < bytes.size(); ++i) {
-    item.push_back(static_cast<char>(~bytes[i]));
-    if (bytes[i] == '\xff') ++i;
-  }
-  return item;
+std::string bound_of(std::string_view item) {
+  std::string bound(1, '\0');
+  return bound.append(item);
 }
 
 }  // namespace
 
-CountedOrder::CountedOrder(storage::Reader& data, storage::CollectionId id, ElementRange elements)
-    : data_(data), id_(id), elements_(std::move(elements)) {}
+bool CountedOrder::read_leaf(std::string_view record, const Each& each) {
+  if (record.size() < sizeof(uint32_t)) return false;
+  PackedReader reader(record.substr(sizeof(uint32_t)));
+  bool marked = false;
+  for (std::string_view item; reader.next(&item);) {
+    if (item.empty()) {
+      marked = true;
+    } else if (!each(item, std::exchange(marked, false))) {
+      return true;
+    }
+  }
+  return !reader.broken();
+}
 
-std::string CountedOrder::level_begin(char level) const {
+size_t CountedOrder::Leaf::bytes() const {
+  size_t bytes = 0;
+  for (const Item& item : items) bytes += packed_bytes(item.bytes) + item.marked;
+  return bytes;
+}
+
+std::string CountedOrder::key(Level level, std::string_view bound) const {
   std::string key = storage::collection_begin(id_);
   key.push_back(level);
-  return key;
+  return key.append(bound);
 }
 
-std::string CountedOrder::bucket_key(char level, std::string_view item) const {
-  return level_begin(level) + turned(item);
-}
-
-storage::Cursor& CountedOrder::buckets() {
-  if (!buckets_) {
-    buckets_ = data_.cursor(Space::kOrder, level_begin(kLeaf), level_begin(kUpper + 1));
+storage::Cursor& CountedOrder::cursor() {
+  if (!cursor_) {
+    cursor_ = data_.cursor(Space::kOrder, key(kLeaf, {}), key(static_cast<Level>(kTop + 1), {}));
   }
-  return *buckets_;
+  return *cursor_;
 }
 
-bool CountedOrder::on_level(char level) const {
-  return buckets_->valid() && buckets_->key()[kBucketPrefix - 1] == level;
+bool CountedOrder::on_level(Level level) const {
+  return cursor_->valid() && cursor_->key()[kKeyPrefix - 1] == level;
 }
 
-std::unique_ptr<storage::Cursor> CountedOrder::elements() {
-  std::string end = elements_.prefix;
-  // The next prefix of the same length.
-  while (!end.empty() && end.back() == '\xff') end.pop_back();
-  if (!end.empty()) ++end.back();
-  return data_.cursor(elements_.space, elements_.prefix, end);
-}
-
-CountedOrder::Bucket CountedOrder::read() {
-  if (buckets_->value().size() != sizeof(uint64_t)) {
+CountedOrder::Node CountedOrder::node() {
+  const std::string_view record = cursor_->value();
+  const bool is_leaf = on_level(kLeaf);
+  Node node{.bound = std::string(cursor_->key().substr(kKeyPrefix))};
+  if (node.bound.empty() || record.size() < (is_leaf ? sizeof(uint32_t) : sizeof(uint64_t))) {
     data_.latch_error(Status(Status::Code::kCorruption, "unreadable order record"));
-    return {};
+    return {.bound = std::string(kLastBound)};
   }
-  return {.item = turned_back(buckets_->key().substr(kBucketPrefix)),
-          .count = storage::read_le64(buckets_->value())};
+  node.count = is_leaf ? storage::read_le32(record) : storage::read_le64(record);
+  return node;
 }
 
-std::optional<CountedOrder::Bucket> CountedOrder::bucket_of(char level, std::string_view item) {
-  buckets().seek(bucket_key(level, item));
-  std::optional<Bucket> found;
-  if (on_level(level)) found = read();
-  data_.check(*buckets_);
+CountedOrder::Leaf CountedOrder::leaf() {
+  Leaf leaf{.bound = node().bound, .items = {}};
+  const bool readable = read_leaf(cursor_->value(), [&](std::string_view item, bool marked) {
+    leaf.items.push_back({.bytes = std::string(item), .marked = marked});
+    return true;
+  });
+  if (!readable) data_.latch_error(Status(Status::Code::kCorruption, "unreadable order record"));
+  return leaf;
+}
+
+std::optional<CountedOrder::Node> CountedOrder::find(Level level, std::string_view item) {
+  cursor().seek(key(level, bound_of(item)));
+  std::optional<Node> found;
+  if (on_level(level)) found = node();
+  data_.check(*cursor_);
   return found;
 }
 
-std::optional<CountedOrder::Bucket> CountedOrder::bucket_behind(char level, std::string_view item) {
-  const std::string key = bucket_key(level, item);
-  buckets().seek(key);
-  buckets_->valid() ? buckets_->prev() : buckets_->seek_for_prev(key);
-  std::optional<Bucket> found;
-  if (on_level(level)) found = read();
-  data_.check(*buckets_);
-  return found;
-}
-
-std::vector<CountedOrder::Bucket> CountedOrder::buckets_down(char level, std::string_view begin,
-                                                             const std::string* end) {
-  std::vector<Bucket> found;
-  const std::string last = bucket_key(level, begin);
-  storage::Cursor& at = buckets();
-  for (at.seek(end != nullptr ? bucket_key(level, *end) : level_begin(level));
-       on_level(level) && at.key() <= last; at.next()) {
-    Bucket bucket = read();
-    if (end == nullptr || bucket.item != *end) found.push_back(std::move(bucket));
-  }
-  data_.check(at);
-  return found;
+void CountedOrder::seek_behind(Level level, std::string_view bound) {
+  cursor().seek(bound.empty() ? key(level, bound_of(low_)) : key(level, bound) + '\0');
 }
 
 uint64_t CountedOrder::rank(std::string_view item) {
+  const std::string bound = bound_of(item);
   uint64_t before = 0;
-  std::string begin;  // of the bucket that the item falls into
-  for (const char level : {kUpper, kLeaf}) {
-    const std::string last = bucket_key(level, begin);
-    storage::Cursor& at = buckets();
-    bool own = true;
-    for (at.seek(bucket_key(level, item)); on_level(level) && at.key() <= last; at.next()) {
-      Bucket bucket = read();
-      if (own) {
-        begin = std::move(bucket.item);
-      } else {
-        before += bucket.count;
-      }
-      own = false;
+  std::string behind;
+  for (const Level level : kDown) {
+    seek_behind(level, behind);
+    for (; on_level(level); cursor_->next()) {
+      Node at = node();
+      if (at.bound >= bound) break;
+      before += at.count;
+      behind = std::move(at.bound);
     }
-    data_.check(at);
+    data_.check(*cursor_);
   }
-  const auto at = elements();
-  for (at->seek(elements_.prefix + std::max(begin, elements_.low)); at->valid(); at->next()) {
-    if (at->key().substr(elements_.prefix.size()) >= item) break;
-    ++before;
-  }
-  data_.check(*at);
+  if (!on_level(kLeaf)) return before;
+  read_leaf(cursor_->value(), [&](std::string_view each, bool) {
+    before += each < item;
+    return each < item;
+  });
   return before;
 }
 
-std::unique_ptr<storage::Cursor> CountedOrder::at(uint64_t rank) {
-  std::string begin;
-  std::optional<std::string> end;
-  for (const char level : {kUpper, kLeaf}) {
-    const auto found = buckets_down(level, begin, end ? &*end : nullptr);
-    auto bucket = found.rbegin();
-    for (; bucket != found.rend() && rank >= bucket->count; ++bucket) rank -= bucket->count;
-    if (bucket == found.rend()) return elements();
-    begin = bucket->item;
-    if (std::next(bucket) != found.rend()) end = std::next(bucket)->item;
-  }
-  auto at = elements();
-  for (at->seek(elements_.prefix + std::max(begin, elements_.low)); at->valid() && rank > 0;
-       at->next())
-    --rank;
-  return at;
-}
-
-void CountedOrderWriter::put(char level, const Bucket& bucket) {
-  std::string count;
-  storage::append_le64(&count, bucket.count);
-  overlay_.put(Space::kOrder, bucket_key(level, bucket.item), count);
-}
-
-void CountedOrderWriter::erase(char level, std::string_view item) {
-  overlay_.remove(Space::kOrder, bucket_key(level, item));
-}
-
-void CountedOrderWriter::added(std::string_view item) {
-  Bucket leaf = bucket_of(kLeaf, item).value_or(Bucket{});
-  Bucket upper = bucket_of(kUpper, item).value_or(Bucket{});
-  ++leaf.count;
-  ++upper.count;
-  put(kLeaf, leaf);
-  put(kUpper, upper);
-  if (leaf.count > kLeafMax) split_leaf(leaf);
-  if (upper.count > kUpperMax) split_upper(upper);
-}
-
-void CountedOrderWriter::split_leaf(const Bucket& leaf) {
-  const uint64_t half = leaf.count / 2;
-  const auto at = elements();
-  at->seek(elements_.prefix + std::max(leaf.item, elements_.low));
-  for (uint64_t i = 0; i < half && at->valid(); ++i) at->next();
-  if (at->valid()) {
-    put(kLeaf, {.item = std::string(at->key().substr(elements_.prefix.size())),
-                .count = leaf.count - half});
-    put(kLeaf, {.item = leaf.item, .count = half});
-  }
-  data_.check(*at);
-}
-
-// Where a leaf begins, so that each leaf lies in one upper bucket.
-void CountedOrderWriter::split_upper(const Bucket& upper) {
-  const auto next = bucket_behind(kUpper, upper.item);
-  uint64_t second = 0;
-  for (const Bucket& leaf : buckets_down(kLeaf, upper.item, next ? &next->item : nullptr)) {
-    second += leaf.count;
-    if (second < upper.count / 2) continue;
-    if (leaf.item == upper.item || second >= upper.count) return;
-    put(kUpper, {.item = leaf.item, .count = second});
-    put(kUpper, {.item = upper.item, .count = upper.count - second});
-    return;
-  }
-}
-
-void CountedOrderWriter::removed(std::string_view item) {
-  std::optional<Bucket> leaf = bucket_of(kLeaf, item);
-  std::optional<Bucket> upper = bucket_of(kUpper, item);
-  if (!leaf || !upper || leaf->count == 0 || upper->count == 0) {
-    return data_.latch_error(Status(Status::Code::kCorruption, "an order count is too low"));
-  }
-  --leaf->count;
-  --upper->count;
-  put(kLeaf, *leaf);
-  put(kUpper, *upper);
-  if (leaf->count < kLeafMin) shrink(std::move(*leaf), std::move(*upper));
-}
-
-// The first bucket of each level stays, with whatever count.
-void CountedOrderWriter::shrink(Bucket leaf, Bucket upper) {
-  const std::optional<Bucket> next = bucket_behind(kLeaf, leaf.item);
-  if (!next) return;
-  const bool same_upper = bucket_of(kUpper, next->item).value_or(upper).item == upper.item;
-  if (!same_upper) {
-    // An empty upper bucket has come down to one leaf: each that emptied took in the next.
-    if (upper.count > 0 || upper.item.empty() || leaf.item != upper.item) return;
-    erase(kUpper, upper.item);
-    erase(kLeaf, leaf.item);
-    return;
-  }
-  if (leaf.count > 0 && leaf.count + next->count > kLeafMax / 2) return;
-  erase(kLeaf, next->item);
-  put(kLeaf, {.item = leaf.item, .count = leaf.count + next->count});
-}
-
-void CountedOrderWriter::build() {
-  const auto at = elements();
-  Bucket leaf;
-  Bucket upper;
-  for (at->seek(elements_.prefix); at->valid(); at->next()) {
-    const std::string_view item = at->key().substr(elements_.prefix.size());
-    if (leaf.count == kLeafMax / 2) {
-      put(kLeaf, leaf);
-      leaf = {.item = std::string(item)};
-      if (upper.count >= kUpperMax / 2) {
-        put(kUpper, upper);
-        upper = {.item = std::string(item)};
-      }
+std::optional<size_t> CountedOrder::seek_rank(uint64_t rank) {
+  std::string behind;
+  for (const Level level : kDown) {
+    bool inside = false;
+    for (seek_behind(level, behind); on_level(level); cursor_->next()) {
+      Node at = node();
+      inside = rank < at.count;
+      if (inside) break;
+      rank -= at.count;
+      behind = std::move(at.bound);
     }
-    ++leaf.count;
-    ++upper.count;
+    data_.check(*cursor_);
+    if (!inside) return std::nullopt;
   }
-  data_.check(*at);
-  put(kLeaf, leaf);
-  put(kUpper, upper);
+  return rank;
+}
+
+std::optional<std::string> CountedOrder::at(uint64_t rank) {
+  std::optional<std::string> found;
+  walk(rank, false, [&](std::string_view item, bool) {
+    found.emplace(item);
+    return false;
+  });
+  return found;
+}
+
+void CountedOrder::walk(uint64_t rank, bool reverse, const Each& each) {
+  const auto index = seek_rank(rank);
+  if (!index) return;
+  Leaf at = leaf();
+  size_t next = *index;
+  while (!data_.failed()) {
+    for (; next < at.items.size(); reverse ? --next : ++next) {  // below 0 it is beyond the end
+      if (!each(at.items[next].bytes, at.items[next].marked)) return;
+    }
+    reverse ? cursor_->prev() : cursor_->next();
+    if (!on_level(kLeaf)) break;
+    at = leaf();
+    next = reverse ? at.items.size() - 1 : 0;
+  }
+  data_.check(*cursor_);
+}
+
+std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_t end) {
+  Leaves found;
+  const auto first_index = seek_rank(first);
+  if (!first_index) return std::nullopt;
+  found.lower = cursor_->key();
+  found.first = leaf().items.at(*first_index).bytes;
+  const auto last_index = seek_rank(end - 1);
+  if (!last_index) return std::nullopt;
+  found.upper = std::string(cursor_->key()) + '\0';
+  found.last = leaf().items.at(*last_index).bytes;
+  return found;
+}
+
+void CountedOrderWriter::put(Level level, const Node& node) {
+  std::string count;
+  storage::append_le64(&count, node.count);
+  overlay_.put(Space::kOrder, key(level, node.bound), count);
+}
+
+void CountedOrderWriter::put(const Leaf& leaf) {
+  std::string record;
+  storage::append_le32(&record, static_cast<uint32_t>(leaf.items.size()));
+  for (const Item& item : leaf.items) {
+    if (item.marked) append_packed(&record, {});
+    append_packed(&record, item.bytes);
+  }
+  overlay_.put(Space::kOrder, key(kLeaf, leaf.bound), record);
+}
+
+void CountedOrderWriter::erase(Level level, std::string_view bound) {
+  overlay_.remove(Space::kOrder, key(level, bound));
+}
+
+void CountedOrderWriter::add(std::string_view item, bool marked) {
+  Leaf at{.bound = std::string(kLastBound), .items = {}};
+  if (find(kLeaf, item)) at = leaf();
+  const auto place = std::ranges::lower_bound(at.items, item, {}, &Item::bytes);
+  at.items.insert(place, {.bytes = std::string(item), .marked = marked});
+  if (at.items.size() > kLeafItems || (at.items.size() > 1 && at.bytes() > kLeafBytes)) {
+    split(std::move(at));
+  } else {
+    put(at);
+  }
+  // From below, because a split counts what is there.
+  for (const Level level : {kMiddle, kTop}) {
+    Node node = find(level, item).value_or(Node{.bound = std::string(kLastBound)});
+    ++node.count;
+    put(level, node);
+    if (node.count > kNodeMax[level]) split(level, node);
+  }
+}
+
+void CountedOrderWriter::split(Leaf at) {
+  const auto half = at.items.begin() + static_cast<ptrdiff_t>(at.items.size() / 2);
+  Leaf left{.bound = bound_of(std::prev(half)->bytes), .items = {at.items.begin(), half}};
+  at.items.erase(at.items.begin(), half);
+  put(left);
+  put(at);
+}
+
+// At a bound of the level below, near the middle.
+void CountedOrderWriter::split(Level level, const Node& node) {
+  const auto below = static_cast<Level>(level - 1);
+  cursor().seek(key(level, node.bound));
+  std::string behind;
+  if (on_level(level)) cursor_->prev();
+  if (on_level(level)) behind = this->node().bound;
+  uint64_t left = 0;
+  for (seek_behind(below, behind); on_level(below); cursor_->next()) {
+    const Node at = this->node();
+    left += at.count;
+    if (left < node.count / 2) continue;
+    if (at.bound >= node.bound || left >= node.count) break;
+    put(level, {.bound = at.bound, .count = left});
+    put(level, {.bound = node.bound, .count = node.count - left});
+    break;
+  }
+  data_.check(*cursor_);
+}
+
+void CountedOrderWriter::remove(std::string_view item) {
+  auto top = find(kTop, item);
+  auto middle = find(kMiddle, item);
+  Leaf at;
+  if (find(kLeaf, item)) at = leaf();
+  const auto place = std::ranges::find(at.items, item, &Item::bytes);
+  if (!top || !middle || top->count == 0 || middle->count == 0 || place == at.items.end()) {
+    return data_.latch_error(Status(Status::Code::kCorruption, "an order lacks an item"));
+  }
+  at.items.erase(place);
+  --middle->count;
+  --top->count;
+  put(at);
+  put(kMiddle, *middle);
+  put(kTop, *top);
+  if (at.items.size() < kLeafItemsMin) shrink(at, *middle, *top);
+}
+
+// A record whose bound is one of the level above goes only with that one; the last ones stay.
+void CountedOrderWriter::shrink(const Leaf& at, const Node& middle, const Node& top) {
+  if (middle.count == 0 && middle.bound != top.bound) {
+    for (const Level level : {kMiddle, kLeaf}) erase(level, middle.bound);
+  }
+  if (top.count == 0 && !top.is_last()) {
+    for (const Level level : kDown) erase(level, top.bound);
+  }
+  if (at.bound == middle.bound) return;
+  if (at.items.empty()) return erase(kLeaf, at.bound);
+  seek_behind(kLeaf, at.bound);
+  if (!on_level(kLeaf)) return data_.check(*cursor_);
+  Leaf next = leaf();
+  if (at.items.size() + next.items.size() > kLeafItemsBuilt ||
+      at.bytes() + next.bytes() > kLeafBytesBuilt) {
+    return;
+  }
+  next.items.insert(next.items.begin(), at.items.begin(), at.items.end());
+  erase(kLeaf, at.bound);
+  put(next);
+}
+
+void CountedOrderWriter::build(const std::function<bool(std::string* item)>& next) {
+  Leaf at;
+  uint64_t middle = 0, top = 0;
+  std::string item;
+  for (bool more = next(&item); more;) {
+    at.items.push_back({.bytes = item});
+    more = next(&item);
+    if (more && at.items.size() < kLeafItemsBuilt && at.bytes() < kLeafBytesBuilt) continue;
+    at.bound = more ? bound_of(at.items.back().bytes) : std::string(kLastBound);
+    middle += at.items.size();
+    put(at);
+    at.items.clear();
+    if (more && middle < kNodeMax[kMiddle] * 3 / 4) continue;
+    top += middle;
+    put(kMiddle, {.bound = at.bound, .count = std::exchange(middle, 0)});
+    if (more && top < kNodeMax[kTop] * 3 / 4) continue;
+    put(kTop, {.bound = at.bound, .count = std::exchange(top, 0)});
+  }
 }
 
 }  // namespace ingot::types

@@ -1,26 +1,26 @@
-// Ranks in a long ordered sequence: how many elements stand before one, and which stands at a rank,
-// in tens of microseconds for a million of them. Two levels of buckets count the elements, which
-// stand in a space of their own in the order of their *items* (any bytes; of a sorted set score
-// and member, of a list the label):
+// A long ordered sequence of *items* (any bytes but none; of a sorted set score and member, of a
+// list the labels) in which ranks are found: how many items stand before one, and which stands at a
+// rank, in tens of microseconds for a million of them. Three levels of records in the order space:
 //
-//   order space: collection id (u64be) | 1 | turned item  ->  u64le elements from this item to the
-//   next bucket's
-//                collection id (u64be) | 2 | turned item  ->  the same, over many buckets of level
-//                1
+//   collection id (u64be) | 1 | bound  ->  u32le count | items, packed      leaves: the items
+//   collection id (u64be) | 2 | bound  ->  u64le count                      over many leaves
+//   collection id (u64be) | 3 | bound  ->  u64le count                      over many of those
 //
-// The first bucket of each level begins with the empty item. A bucket that grows too large is
-// split in the middle; one that is nearly empty is joined with the next where both fit.
+//   bound   0 | the last item that may stand in it    or    1, of the last record of a level
 //
-// A *turned* item sorts the other way round: each byte 0 of it is followed by 1, two bytes 0 stand
-// behind it, then all bits are inverted. So the bucket that an item falls into is found by seeking
-// forward: backward, RocksDB steps over every version that a memtable holds of a bucket, and a
-// busy bucket has many.
+// A record holds what stands behind the record before it, up to its own bound; a bound of a level
+// is a bound of the levels below, too. So the record of an item is the first one at or behind it:
+// one seek forward. An empty item before another marks that one (a flag for the owner).
+//
+// A leaf that grows is split, one that is nearly empty joins the next. Few records come and go, so
+// that walks meet few tombstones however often items are moved.
 //
 // Failures latch in the reader. One thread at a time. It keeps a cursor, so it is for one command:
 // it does not see what is committed later.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,68 +33,89 @@
 
 namespace ingot::types {
 
-// Where the elements stand: every key of `space` that begins with `prefix`, the item behind it.
-struct ElementRange {
-  storage::Space space;
-  std::string prefix;
-  std::string low = {};  // no element's item is before this: walks begin behind what was removed
-};
-
 class CountedOrder {
  public:
-  CountedOrder(storage::Reader& data, storage::CollectionId id, ElementRange elements);
+  // No item stands before `low`: nothing walks over the records that were there.
+  CountedOrder(storage::Reader& data, storage::CollectionId id, std::string_view low)
+      : data_(data), id_(id), low_(low) {}
 
-  // How many elements have a smaller item.
+  // How many items are smaller.
   uint64_t rank(std::string_view item);
-  // A cursor over the elements, placed on the one with so many before it; not valid when there is
-  // none. Its keys begin with the prefix. Report it to the reader's check() after the walk.
-  std::unique_ptr<storage::Cursor> at(uint64_t rank);
+  // The item with so many before it; nothing when there is none.
+  std::optional<std::string> at(uint64_t rank);
+  // Calls `each` for the items from that rank on, towards either end, until it returns false.
+  using Each = std::function<bool(std::string_view item, bool marked)>;
+  void walk(uint64_t rank, bool reverse, const Each& each);
 
-  // Of ElementRange, which has changed.
-  void set_low(std::string_view low) { elements_.low = low; }
-
- private:
-  struct Bucket {
-    std::string item;  // where it begins
-    uint64_t count = 0;
+  // For a reply that goes on reading later: the leaves that hold the items of the ranks
+  // [first, end), not empty, and the first and the last of the items.
+  struct Leaves {
+    std::string lower, upper;  // keys in the order space, [lower, upper)
+    std::string first, last;
   };
-  friend class CountedOrderWriter;
+  std::optional<Leaves> leaves(uint64_t first, uint64_t end);
+  // The items in a leaf's record; false when it is none.
+  static bool read_leaf(std::string_view record, const Each& each);
 
-  std::string level_begin(char level) const;
-  std::string bucket_key(char level, std::string_view item) const;
-  storage::Cursor& buckets();
-  bool on_level(char level) const;
-  std::unique_ptr<storage::Cursor> elements();
-  Bucket read();
-  // The bucket that an item falls into; nothing when there is no bucket.
-  std::optional<Bucket> bucket_of(char level, std::string_view item);
-  std::optional<Bucket> bucket_behind(char level, std::string_view item);
-  // The buckets that begin in [begin, end), the last one first; null `end`: to the last of all.
-  std::vector<Bucket> buckets_down(char level, std::string_view begin, const std::string* end);
+  void set_low(std::string_view low) { low_ = low; }
+
+ protected:
+  enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
+  static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
+  // A record: the key's part behind the level, and how many items are in it.
+  struct Node {
+    std::string bound;
+    uint64_t count = 0;
+    bool is_last() const { return bound.front() != 0; }
+  };
+  struct Item {
+    std::string bytes;
+    bool marked = false;
+  };
+  struct Leaf {
+    std::string bound;
+    std::vector<Item> items;
+    size_t bytes() const;
+  };
+
+  std::string key(Level level, std::string_view bound) const;
+  storage::Cursor& cursor();
+  bool on_level(Level level) const;
+  Node node();  // that the cursor stands on
+  Leaf leaf();
+  // The record of an item; nothing when the sequence has none yet.
+  std::optional<Node> find(Level level, std::string_view item);
+  // Moves the cursor to the first record of a level behind a bound of a level above ("": to the
+  // first).
+  void seek_behind(Level level, std::string_view bound);
+  // Moves the cursor to the leaf with that rank, and tells which of its items it is.
+  std::optional<size_t> seek_rank(uint64_t rank);
 
   storage::Reader& data_;
   const storage::CollectionId id_;
-  ElementRange elements_;
-  std::unique_ptr<storage::Cursor> buckets_;  // over both levels
+  std::string low_;
+  std::unique_ptr<storage::Cursor> cursor_;  // over all levels
 };
 
-// Keeps the counts in step. Call it after the element was put or removed in the overlay.
 class CountedOrderWriter : public CountedOrder {
  public:
-  CountedOrderWriter(storage::Overlay& overlay, storage::CollectionId id, ElementRange elements)
-      : CountedOrder(overlay, id, std::move(elements)), overlay_(overlay) {}
+  CountedOrderWriter(storage::Overlay& overlay, storage::CollectionId id, std::string_view low)
+      : CountedOrder(overlay, id, low), overlay_(overlay) {}
 
-  void added(std::string_view item);
-  void removed(std::string_view item);
-  // Counts the elements that are there, of which nothing is counted yet.
-  void build();
+  // Requires that the item is not there, or that it is.
+  void add(std::string_view item, bool marked = false);
+  void remove(std::string_view item);
+  // Makes a sequence, of which nothing is there, of the items that `next` gives in order until it
+  // returns false.
+  void build(const std::function<bool(std::string* item)>& next);
 
  private:
-  void put(char level, const Bucket& bucket);
-  void erase(char level, std::string_view item);
-  void split_leaf(const Bucket& leaf);
-  void split_upper(const Bucket& upper);
-  void shrink(Bucket leaf, Bucket upper);
+  void put(Level level, const Node& node);
+  void put(const Leaf& leaf);
+  void erase(Level level, std::string_view bound);
+  void split(Leaf leaf);
+  void split(Level level, const Node& node);
+  void shrink(const Leaf& leaf, const Node& middle, const Node& top);
 
   storage::Overlay& overlay_;
 };

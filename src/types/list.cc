@@ -34,10 +34,8 @@ std::string ListReader::key_at(uint64_t index) {
   const storage::CollectionId id = record_.collection()->id;
   if (index >= length_) return storage::collection_end(id);
   if (!bounds_.gapped) return list_key(id, bounds_.first + index * kListStride);
-  const auto at = CountedOrder(data_, id, list_elements(id, bounds_.first)).at(index);
-  std::string key = at->valid() ? std::string(at->key()) : storage::collection_end(id);
-  data_.check(*at);
-  return key;
+  const auto label = CountedOrder(data_, id, item_of(bounds_.first)).at(index);
+  return label ? list_key(id, label_of_item(*label)) : storage::collection_end(id);
 }
 
 bool ListReader::get(uint64_t index, std::string* element) {

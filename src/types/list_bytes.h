@@ -40,8 +40,8 @@ inline std::string item_of(uint64_t label) {
   return item;
 }
 
-inline ElementRange list_elements(storage::CollectionId id, uint64_t first) {
-  return {storage::Space::kData, storage::collection_begin(id), item_of(first)};
+inline uint64_t label_of_item(std::string_view item) {
+  return item.size() == sizeof(uint64_t) ? storage::read_be64(item) : 0;
 }
 
 inline uint64_t label_of(std::string_view list_key) {

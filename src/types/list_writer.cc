@@ -44,7 +44,7 @@ ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Reco
 }
 
 CountedOrderWriter ListWriter::order() {
-  return {keys_.overlay(), id(), list_elements(id(), bounds_.first)};
+  return {keys_.overlay(), id(), item_of(bounds_.first)};
 }
 
 std::unique_ptr<storage::Cursor> ListWriter::cursor() {
@@ -72,7 +72,15 @@ void ListWriter::make_large() {
 void ListWriter::make_gapped() {
   if (bounds_.gapped) return;
   bounds_.gapped = true;
-  order().build();
+  const auto at = cursor();
+  at->seek(list_key(id(), bounds_.first));
+  order().build([&](std::string* item) {
+    if (!at->valid()) return false;
+    *item = item_of(label_of(at->key()));
+    at->next();
+    return true;
+  });
+  keys_.data().check(*at);
 }
 
 void ListWriter::push(ListEnd end, std::string_view element) {
@@ -91,7 +99,7 @@ void ListWriter::push(ListEnd end, std::string_view element) {
   }
   ++collection_->count;
   put(bound, element);
-  if (bounds_.gapped) order().added(item_of(bound));
+  if (bounds_.gapped) order().add(item_of(bound));
 }
 
 void ListWriter::pop(ListEnd end, std::string* element) {
@@ -121,7 +129,7 @@ void ListWriter::take_out(uint64_t label) {
   if (!is_first && !is_last) make_gapped();
   keys_.overlay().remove(Space::kData, list_key(id(), label));
   --collection_->count;
-  if (bounds_.gapped) order().removed(item_of(label));
+  if (bounds_.gapped) order().remove(item_of(label));
   if (collection_->count == 0) return;
   if (!bounds_.gapped) {
     if (is_first) bounds_.first += kListStride;
@@ -139,10 +147,8 @@ void ListWriter::take_out(uint64_t label) {
 
 uint64_t ListWriter::label_at(uint64_t index) {
   if (!bounds_.gapped) return bounds_.first + index * kListStride;
-  const auto at = order().at(index);
-  const uint64_t label = at->valid() ? label_of(at->key()) : 0;
-  keys_.data().check(*at);
-  return label;
+  const auto label = order().at(index);
+  return label ? label_of_item(*label) : 0;
 }
 
 void ListWriter::set(uint64_t index, std::string_view element) {
@@ -182,7 +188,7 @@ bool ListWriter::insert(bool before, std::string_view pivot, std::string_view el
   const uint64_t label = room_between(std::min(at, neighbour), std::max(at, neighbour));
   put(label, element);
   ++collection_->count;
-  order().added(item_of(label));
+  order().add(item_of(label));
   return true;
 }
 
@@ -220,13 +226,13 @@ void ListWriter::spread(uint64_t left) {
     if (step < kRoom) continue;
     for (const auto& [label, stored] : inside) {
       keys_.overlay().remove(Space::kData, list_key(id(), label));
-      order().removed(item_of(label));
+      order().remove(item_of(label));
     }
     uint64_t label = low;
     for (const auto& [old, stored] : inside) {
       label += step;
       keys_.overlay().put(Space::kData, list_key(id(), label), stored);
-      order().added(item_of(label));
+      order().add(item_of(label));
     }
     if (to_front) bounds_.first = low + step;
     if (to_back) bounds_.last = label;

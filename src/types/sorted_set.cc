@@ -23,8 +23,13 @@ std::string score_text(double score) {
   return {text, static_cast<size_t>(length)};
 }
 
-std::string_view member_of_order(std::string_view order_key) {
-  return order_key.substr(kOrderPrefixBytes + kScoreBytes);
+bool read_order(std::string_view record, std::string_view first, std::string_view last,
+                const SortedSetReader::Each& each) {
+  return CountedOrder::read_leaf(record, [&](std::string_view item, bool marked) {
+    if (item < first) return true;
+    if (item > last) return false;
+    return each(item.substr(kScoreBytes), score_of(item, marked));
+  });
 }
 
 SortedSetReader::SortedSetReader(storage::Reader& data, const Record& record)
@@ -40,7 +45,7 @@ SortedSetReader::SortedSetReader(storage::Reader& data, const Record& record)
 }
 
 CountedOrder SortedSetReader::order() {
-  return {data_, id(), ordered_elements(id(), low_)};
+  return {data_, id(), low_};
 }
 
 uint64_t SortedSetReader::size() const {
@@ -117,34 +122,27 @@ RankRange SortedSetReader::between(const LexBound& min, const LexBound& max) {
   return ranks;
 }
 
-std::string SortedSetReader::key_at(uint64_t rank) {
-  if (rank >= size()) return order_end(id());
-  const auto at = order().at(rank);
-  std::string key = at->valid() ? std::string(at->key()) : order_end(id());
-  data_.check(*at);
-  return key;
+CountedOrder::Leaves SortedSetReader::leaves(const RankRange& ranks) {
+  auto found = order().leaves(ranks.first, ranks.end);
+  if (found) return std::move(*found);
+  if (!data_.failed()) data_.latch_error(corrupt_sorted_set());
+  return {};
 }
 
 void SortedSetReader::walk(const RankRange& ranks, bool reverse, const Each& each) {
   if (ranks.size() == 0) return;
+  uint64_t left = ranks.size();
   if (!is_large()) {
-    for (uint64_t i = 0; i < ranks.size(); ++i) {
+    for (uint64_t i = 0; i < left; ++i) {
       const ScoredMember& at = small_[reverse ? ranks.end - 1 - i : ranks.first + i];
       if (!each(at.member, at.score)) return;
     }
     return;
   }
-  const auto at = reverse && ranks.end == size()
-                      ? data_.cursor(Space::kOrder, order_prefix(id()), order_end(id()))
-                      : order().at(reverse ? ranks.end - 1 : ranks.first);
-  if (reverse && ranks.end == size()) at->seek_for_prev(order_end(id()));
-  double score = 0;
-  for (uint64_t i = 0; i < ranks.size() && at->valid(); ++i) {
-    if (!decode_score(at->value(), &score)) return data_.latch_error(corrupt_sorted_set());
-    if (!each(member_of_order(at->key()), score)) break;
-    reverse ? at->prev() : at->next();
-  }
-  data_.check(*at);
+  order().walk(reverse ? ranks.end - 1 : ranks.first, reverse,
+               [&](std::string_view item, bool marked) {
+                 return each(item.substr(kScoreBytes), score_of(item, marked)) && --left != 0;
+               });
 }
 
 bool SortedSetReader::random(std::mt19937_64& random, ScoredMember* member) {

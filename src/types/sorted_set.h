@@ -4,14 +4,14 @@
 //
 //   0 | score (u64le)
 //
-// and stand a second time, in order, in the order space,
+// and they stand a second time in a CountedOrder, by items
 //
-//   collection id (u64be) | 0 | score in order (u64be) | member  ->  0 | score (u64le)
+//   score in order (u64be) | member
 //
-// where a CountedOrder counts them: a rank is found without reading from the start. "In order"
-// turns a score into a number that sorts as it does: all bits of a negative one are inverted, the
-// sign bit of another; -0 counts as 0. Metadata::payload notes, packed, an item (score in order |
-// member) before which no member stands: pops from the low end walk over nothing that was removed.
+// which finds ranks without reading from the start. "In order" turns a score into a number that
+// sorts as it does: all bits of a negative one are inverted, the sign bit of another; -0 counts as
+// 0, and is marked. Metadata::payload notes, packed, an item before which none stands: pops from
+// the low end walk over nothing that was removed.
 //
 // One thread at a time. Failures latch in the storage::Reader.
 #pragma once
@@ -53,13 +53,10 @@ struct RankRange {
   uint64_t size() const { return end - first; }
 };
 
-// The score in a record of the order space or the member table. False when it is none.
+// The score in a record of the member table. False when it is none.
 [[nodiscard]] bool decode_score(std::string_view stored, double* score);
 // As Redis prints a score: 17 digits at most, "inf", "-inf".
 std::string score_text(double score);
-// The member in a key of the order space.
-std::string_view member_of_order(std::string_view order_key);
-
 class SortedSetReader {
  public:
   // Requires a sorted set; both must outlive this.
@@ -79,8 +76,8 @@ class SortedSetReader {
   using Each = std::function<bool(std::string_view member, double score)>;
   void walk(const RankRange& ranks, bool reverse, const Each& each);
   void walk(const Each& each) { walk({.first = 0, .end = size()}, false, each); }
-  // Of a large one: the key in the order space of the member with that rank, or of its end.
-  std::string key_at(uint64_t rank);
+  // Of a large one, and of ranks that are there: the records of the order space, for read_order().
+  CountedOrder::Leaves leaves(const RankRange& ranks);
   // One member, each as likely as any other. False only after a failure.
   bool random(std::mt19937_64& random, ScoredMember* member);
 
@@ -93,6 +90,11 @@ class SortedSetReader {
   std::vector<ScoredMember> small_;
   std::string low_;  // no item stands before it
 };
+
+// The members in a record of the order space, of those from `first` to `last`; false when it is
+// none.
+bool read_order(std::string_view record, std::string_view first, std::string_view last,
+                const SortedSetReader::Each& each);
 
 // When a sorted set takes its other forms: in Ingot, and as OBJECT ENCODING tells.
 struct SortedSetLimits {

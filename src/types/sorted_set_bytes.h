@@ -13,7 +13,6 @@
 namespace ingot::types {
 
 inline constexpr size_t kScoreBytes = 8;
-inline constexpr size_t kOrderPrefixBytes = sizeof(storage::CollectionId) + 1;
 
 inline storage::Status corrupt_sorted_set() {
   return {storage::Status::Code::kCorruption, "unreadable record of a sorted set"};
@@ -36,15 +35,15 @@ inline std::string item_of(double score, std::string_view member) {
   return item;
 }
 
-inline std::string order_prefix(storage::CollectionId id) {
-  return storage::collection_begin(id) + '\0';
+// Of an item in the order; a mark tells -0 from 0, which stand in the same place.
+inline double score_of(std::string_view item, bool marked) {
+  const uint64_t ordered = storage::read_be64(item);
+  const bool negative = (ordered >> 63) == 0;
+  const double score = std::bit_cast<double>(negative ? ~ordered : ordered & ~(1ull << 63));
+  return marked ? -score : score;
 }
-inline std::string order_end(storage::CollectionId id) {
-  return storage::collection_begin(id) + '\1';
-}
-
-inline ElementRange ordered_elements(storage::CollectionId id, std::string_view low) {
-  return {storage::Space::kOrder, order_prefix(id), std::string(low)};
+inline bool needs_mark(double score) {
+  return score == 0 && std::bit_cast<uint64_t>(score) != 0;
 }
 
 inline std::string score_record(double score) {

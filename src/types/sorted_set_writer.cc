@@ -32,7 +32,7 @@ SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
 }
 
 CountedOrderWriter& SortedSetWriter::order() {
-  if (!order_) order_.emplace(keys_.overlay(), id(), ordered_elements(id(), low_));
+  if (!order_) order_.emplace(keys_.overlay(), id(), low_);
   order_->set_low(low_);
   return *order_;
 }
@@ -81,19 +81,16 @@ void SortedSetWriter::put(std::string_view member, double score) {
 
 void SortedSetWriter::put_large(std::string_view member, double score) {
   const std::string item = item_of(score, member);
-  const std::string record = score_record(score);
-  put_member(keys_.overlay(), id(), member, record);
-  keys_.overlay().put(Space::kOrder, order_prefix(id()) + item, record);
+  put_member(keys_.overlay(), id(), member, score_record(score));
   if (item < low_) low_ = item;
-  order().added(item);
+  order().add(item, needs_mark(score));
   ++collection_->count;
 }
 
 void SortedSetWriter::erase_large(std::string_view member, double score) {
   const std::string item = item_of(score, member);
   remove_member(keys_.overlay(), id(), member);
-  keys_.overlay().remove(Space::kOrder, order_prefix(id()) + item);
-  order().removed(item);
+  order().remove(item);
   --collection_->count;
   lowest_removed_ = lowest_removed_ || item == low_;
 }
@@ -122,11 +119,7 @@ bool SortedSetWriter::remove(std::string_view member) {
 
 // The first member went: the next one is the first from now on.
 void SortedSetWriter::raise_low() {
-  const std::string prefix = order_prefix(id());
-  const auto at = keys_.data().cursor(Space::kOrder, prefix + low_, order_end(id()));
-  at->seek(prefix + low_);
-  if (at->valid()) low_ = at->key().substr(prefix.size());
-  keys_.data().check(*at);
+  if (auto first = order().at(0)) low_ = std::move(*first);
 }
 
 bool SortedSetWriter::finish() {

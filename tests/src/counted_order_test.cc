@@ -17,13 +17,11 @@ class Sequence {
  public:
   void add(const std::string& item) {
     if (!model_.insert(item).second) return;
-    overlay_.put(storage::Space::kOrder, key(item), "x");
-    order().added(item);
+    order().add(item, marked(item));
   }
   void remove(std::string item) {
     if (model_.erase(item) == 0) return;
-    overlay_.remove(storage::Space::kOrder, key(item));
-    order().removed(item);
+    order().remove(item);
   }
   void check(std::mt19937_64& random) {
     REQUIRE_FALSE(overlay_.failed());
@@ -32,13 +30,62 @@ class Sequence {
       const std::string& item = *std::next(model_.begin(), static_cast<long>(rank));
       REQUIRE(order().rank(item) == rank);
       REQUIRE(order().rank(item + "!") == rank + 1);
-      auto at = order().at(rank);
-      REQUIRE(at->valid());
-      REQUIRE(at->key() == key(item));
+      REQUIRE(order().at(rank) == item);
     }
-    REQUIRE_FALSE(order().at(model_.size())->valid());
+    // A stretch of both directions, with the marks.
+    const uint64_t from = model_.empty() ? 0 : random() % model_.size();
+    auto up = std::next(model_.begin(), static_cast<long>(from));
+    order().walk(from, false, [&](std::string_view item, bool its_mark) {
+      REQUIRE(up != model_.end());
+      REQUIRE(item == *up);
+      REQUIRE(its_mark == marked(item));
+      return ++up != model_.end() && random() % 500 != 0;
+    });
+    auto down = std::next(model_.begin(), static_cast<long>(from));
+    order().walk(from, true, [&](std::string_view item, bool its_mark) {
+      REQUIRE(item == *down);
+      REQUIRE(its_mark == marked(item));
+      return down-- != model_.begin() && random() % 500 != 0;
+    });
+    check_leaves(random);
+    REQUIRE_FALSE(order().at(model_.size()));
     REQUIRE(order().rank("\xff") == model_.size());
     REQUIRE(order().rank("") == 0);
+  }
+  // What a streamed reply would read of some ranks.
+  void check_leaves(std::mt19937_64& random) {
+    if (model_.empty()) return;
+    const uint64_t first = random() % model_.size();
+    const uint64_t end = first + 1 + random() % std::min<size_t>(300, model_.size() - first);
+    const auto leaves = order().leaves(first, end);
+    REQUIRE(leaves);
+    std::vector<std::string> found;
+    const auto at = overlay_.cursor(storage::Space::kOrder, leaves->lower, leaves->upper);
+    for (at->seek(leaves->lower); at->valid(); at->next()) {
+      REQUIRE(CountedOrder::read_leaf(at->value(), [&](std::string_view item, bool) {
+        if (item >= leaves->first && item <= leaves->last) found.emplace_back(item);
+        return true;
+      }));
+    }
+    const auto begin = std::next(model_.begin(), static_cast<long>(first));
+    const auto behind = std::next(begin, static_cast<long>(end - first));
+    REQUIRE(found == std::vector<std::string>(begin, behind));
+  }
+  void build(const std::set<std::string>& items) {
+    model_ = items;
+    marks_ = false;  // what is built has none
+    auto next = model_.begin();
+    order().build([&](std::string* item) {
+      if (next == model_.end()) return false;
+      *item = *next++;
+      return true;
+    });
+  }
+  size_t records() {
+    size_t count = 0;
+    const auto at = overlay_.cursor(storage::Space::kOrder, {}, {});
+    for (at->seek({}); at->valid(); at->next()) ++count;
+    return count;
   }
   // As between two groups of the writer.
   void commit() {
@@ -50,13 +97,15 @@ class Sequence {
   const std::set<std::string>& model() const { return model_; }
 
  private:
-  CountedOrderWriter order() { return {overlay_, kId, {storage::Space::kOrder, prefix()}}; }
-  static std::string prefix() { return storage::collection_begin(kId) + '\0'; }
-  static std::string key(const std::string& item) { return prefix() + item; }
+  CountedOrderWriter order() { return {overlay_, kId, {}}; }
+  bool marked(std::string_view item) const {
+    return marks_ && !item.empty() && item.back() % 3 == 0;
+  }
 
   std::unique_ptr<storage::Engine> engine_ = storage::open_memory({}).first;
   storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
   std::set<std::string> model_;
+  bool marks_ = true;
 };
 
 std::string numbered(uint64_t number) {
@@ -87,8 +136,30 @@ TEST_CASE("ranks stay right while elements come and go", "[counted_order]") {
     sequence.remove(*sequence.model().begin());
     if (sequence.model().size() % 500 == 0) sequence.check(random);
   }
+  REQUIRE(sequence.records() == 3);  // the last of each level
   sequence.add("again");
   sequence.check(random);
+}
+
+TEST_CASE("a long sequence is built at once, and changed and emptied afterwards",
+          "[counted_order]") {
+  std::mt19937_64 random(5);
+  std::set<std::string> items;
+  for (uint64_t i = 0; i < 250000; ++i) items.insert(numbered(4 * i));
+  Sequence sequence;
+  sequence.build(items);
+  sequence.commit();
+  sequence.check(random);
+  // Many at few places, so that every level is split.
+  for (uint64_t i = 0; i < 90000; ++i) sequence.add(numbered(random() % 400000));
+  sequence.check(random);
+  sequence.commit();
+  // A stretch goes.
+  for (uint64_t i = 100000; i < 700000; ++i) sequence.remove(numbered(i));
+  sequence.check(random);
+  sequence.commit();
+  while (!sequence.model().empty()) sequence.remove(*sequence.model().rbegin());
+  REQUIRE(sequence.records() == 3);
 }
 
 TEST_CASE("a queue keeps its ranks: filled at one end, emptied at the other", "[counted_order]") {
