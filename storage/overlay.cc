@@ -238,8 +238,10 @@ class OverlayCursor : public Cursor {
       if (has_base && (!has_change || base_->key() < changed)) {
         return set(base_->key(), base_->value());
       }
-      if (has_base && base_->key() == changed) base_->next();
+      // The engine's cursor may stay on the same key until next(): it is seldom asked to go on, and
+      // to pass a key with many versions is slow.
       if (take(*change)) return;
+      if (has_base && base_->key() == changed) base_->next();
       ++change;
     }
   }
@@ -255,8 +257,8 @@ class OverlayCursor : public Cursor {
       if (has_base && (!has_change || base_->key() > changed)) {
         return set(base_->key(), base_->value());
       }
-      if (has_base && base_->key() == changed) base_->prev();
       if (take(*std::prev(change))) return;
+      if (has_base && base_->key() == changed) base_->prev();
       --change;
     }
   }

@@ -36,7 +36,7 @@ class BlockTable {
   // The next key to be served, in the order of feeding.
   std::optional<Key> next_fed();
   // Offers the key to each job that waits for it, the longest waiting first. `serve` answers
-  // whether the job has been served; then it takes the job. False ends the round.
+  // whether the job has been served; then `take` gets it. kStop ends the round.
   enum class Served : uint8_t { kYes, kNo, kStop };
   void offer(const Key& key, const std::function<Served(WriteJob&, const command::Block&)>& serve,
              const std::function<void(std::unique_ptr<WriteJob>)>& take);

@@ -18,10 +18,13 @@ namespace {
 constexpr size_t kLeafItems = 32;
 constexpr size_t kLeafBytes = 2048;
 constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 48};  // by level
-// What is built, or joined, leaves room.
+// What is built leaves room.
 constexpr size_t kLeafItemsBuilt = kLeafItems * 3 / 4;
 constexpr size_t kLeafBytesBuilt = kLeafBytes * 3 / 4;
-constexpr size_t kLeafItemsMin = kLeafItems / 4;
+// Leaves seldom join, so that few split again and few records come and go.
+constexpr size_t kLeafItemsMin = kLeafItems / 8;
+constexpr size_t kLeafItemsJoined = kLeafItems / 2;
+constexpr size_t kLeafBytesJoined = kLeafBytes / 2;
 
 constexpr size_t kKeyPrefix = sizeof(storage::CollectionId) + 1;
 constexpr std::string_view kLastBound("\1", 1);
@@ -280,8 +283,8 @@ void CountedOrderWriter::shrink(const Leaf& at, const Node& middle, const Node& 
   seek_behind(kLeaf, at.bound);
   if (!on_level(kLeaf)) return data_.check(*cursor_);
   Leaf next = leaf();
-  if (at.items.size() + next.items.size() > kLeafItemsBuilt ||
-      at.bytes() + next.bytes() > kLeafBytesBuilt) {
+  if (at.items.size() + next.items.size() > kLeafItemsJoined ||
+      at.bytes() + next.bytes() > kLeafBytesJoined) {
     return;
   }
   next.items.insert(next.items.begin(), at.items.begin(), at.items.end());

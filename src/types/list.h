@@ -7,8 +7,8 @@
 // and Metadata::payload notes the ends: first label (u64le) | last label (u64le) | 1 once gapped.
 // A new list is dense: its labels lie kStride apart, so that an index is arithmetic. An insertion
 // or a removal in the middle makes it gapped: labels are then any rising numbers, and a
-// CountedOrder over them finds an index. Pushing and popping costs the same in both, however long
-// the list, and walks over nothing that was removed, because the ends are noted.
+// CountedOrder of them finds an index. Pushing and popping costs the same however long the list,
+// and walks over nothing that was removed, because the ends are noted.
 //
 // One thread at a time. Failures latch in the storage::Reader.
 #pragma once

@@ -1,5 +1,5 @@
 // What a set is on disk. A small one stands in its key's record: its members packed (packed.h), in
-// the order in which they were added, or in numeric order while all are integers (Redis' intset,
+// the order in which they were added, or in numeric order while it is an intset (Redis' intset,
 // whose replies are in that order). One that would pass the limit becomes large for good: its
 // members are those of a MemberTable with nothing but a flag byte each.
 //
