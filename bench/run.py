@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""All benchmarks in one run: cached.py, cold.py, load.py. --quick takes some two minutes."""
+"""All benchmarks in one run, each of which also runs alone. --quick takes some four minutes."""
 
 import cached
 import cold
 import common
+import datatypes
+import large
 import load
 
-SECTIONS = {"cached": cached, "cold": cold, "load": load}
+SECTIONS = {"cached": cached, "datatypes": datatypes, "cold": cold, "load": load, "large": large}
 
 
 def main():

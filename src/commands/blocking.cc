@@ -49,4 +49,35 @@ void wait_for(command::WriteContext& ctx, command::Args keys, int64_t until_ms,
   ctx.block({.keys = {keys.begin(), keys.end()}, .until_ms = until_ms, .memory = memory});
 }
 
+std::optional<PopSeveral> read_pop_several(command::WriteContext& ctx, command::Args args,
+                                           std::string_view first_end,
+                                           std::string_view second_end) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  command::ArgReader reader(args, 0);
+  const auto keys = static_cast<uint64_t>(
+      reader.integer_between(1, kMax, "ERR numkeys should be greater than 0"));
+  if (!reader.failed() && keys >= args.size() - 1) reader.fail(command::error::kSyntax);
+  PopSeveral pop;
+  if (!reader.failed()) {
+    pop.keys = args.subspan(1, keys);
+    command::ArgReader options(args, 1 + keys);
+    pop.from_second_end = options.word(second_end);
+    if (!pop.from_second_end && !options.word(first_end)) options.fail(command::error::kSyntax);
+    bool counted = false;
+    while (options.more()) {
+      if (counted || options.left() < 2 || !options.word("count")) {
+        options.fail(command::error::kSyntax);
+        break;
+      }
+      counted = true;
+      pop.count = static_cast<uint64_t>(
+          options.integer_between(1, kMax, "ERR count should be greater than 0"));
+    }
+    if (options.failed()) reader.fail(options.error());
+  }
+  if (!reader.failed()) return pop;
+  ctx.reply.error(reader.error());
+  return std::nullopt;
+}
+
 }  // namespace ingot::commands

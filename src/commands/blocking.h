@@ -1,4 +1,4 @@
-// What blocking commands share: their time-outs, and waiting.
+// What blocking commands share: their time-outs, waiting, and serving themselves from several keys.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/command/args.h"
 #include "src/command/context.h"
+#include "src/types/collection.h"
 
 namespace ingot::commands {
 
@@ -26,5 +28,38 @@ inline std::vector<std::string_view> keys_to_try(const command::WriteContext& ct
   if (ctx.fed) return {ctx.fed->key};
   return {keys.begin(), keys.end()};
 }
+
+enum class Try : uint8_t { kDone, kNothing };
+
+// Calls `serve` with the first of the keys that holds a value of the type, and its record. An error
+// is answered for one of another type, unless the key was fed.
+template <typename Serve>
+Try serve_first(command::WriteContext& ctx, command::Args keys, storage::ValueType type,
+                const Serve& serve) {
+  for (const std::string_view name : keys_to_try(ctx, keys)) {
+    types::Record before;
+    const types::Found found = types::find_as(ctx.keys, ctx.db, name, type, &before);
+    if (found == types::Found::kYes) {
+      serve(name, before);
+      return Try::kDone;
+    }
+    if (found == types::Found::kWrongType && !ctx.fed) {
+      ctx.reply.error(command::error::kWrongType);
+      return Try::kDone;
+    }
+  }
+  return Try::kNothing;
+}
+
+// What LMPOP, ZMPOP and their blocking forms ask for.
+struct PopSeveral {
+  command::Args keys;
+  bool from_second_end = false;
+  uint64_t count = 1;
+};
+// Reads numkeys key ... END [COUNT count], where END is one of two words; nothing when the error
+// has been answered.
+std::optional<PopSeveral> read_pop_several(command::WriteContext& ctx, command::Args args,
+                                           std::string_view first_end, std::string_view second_end);
 
 }  // namespace ingot::commands

@@ -9,6 +9,7 @@
 #include "src/commands/long_string.h"
 #include "src/commands/look_at.h"
 #include "src/types/collection.h"
+#include "src/types/collection_copy.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -106,6 +107,24 @@ void move(WriteContext& ctx, Args args) {
   ctx.reply.integer(1);
 }
 
+// A collection with the same contents; nothing when it is still to be made, or the disk failed.
+std::optional<storage::Metadata::Collection> copy_of(WriteContext& ctx, std::string_view name,
+                                                     const storage::Metadata::Collection& source) {
+  constexpr uint64_t kCopiedHere = 1024;  // elements
+  if (source.count <= kCopiedHere) return types::copy_collection(ctx.keys, source);
+  auto copy = std::dynamic_pointer_cast<types::CollectionCopy>(ctx.prepared);
+  if (copy && copy->copied_from(source) && copy->link(ctx.keys)) return copy->collection();
+  if (!ctx.in_place) {
+    ctx.needs(types::prepare_copy(ctx.services, ctx.db, std::string(name)));
+    return std::nullopt;
+  }
+  copy = std::make_shared<types::CollectionCopy>(ctx.services, ctx.keys.data(), source);
+  if (!copy->status().ok()) ctx.keys.data().latch_error(copy->status());
+  if (ctx.keys.data().failed() || !copy->link(ctx.keys)) return std::nullopt;
+  ctx.keys.effects().kept.push_back(copy);
+  return copy->collection();
+}
+
 void copy(WriteContext& ctx, Args args) {
   int target_db = ctx.db;
   bool replace = false;
@@ -134,7 +153,8 @@ void copy(WriteContext& ctx, Args args) {
   if (source.type() == storage::ValueType::kString) {
     if (!copy_string(ctx, args[1], source, &metadata)) return;
   } else if (source.collection()) {
-    metadata.collection = types::copy_collection(ctx.keys, *source.collection());
+    metadata.collection = copy_of(ctx, args[1], *source.collection());
+    if (!metadata.collection) return;
   }
   ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, metadata);
   ctx.keys.notify(notify::kGeneric, "copy_to", target_db, args[2]);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,10 +11,10 @@
 
 #include "src/command/args.h"
 #include "src/command/context.h"
+#include "src/commands/chance.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
-#include "src/types/drawn_source.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -33,20 +32,6 @@ using types::Found;
 using types::HashReader;
 using types::HashValue;
 using types::Record;
-
-// More draws than this are no longer a short command.
-constexpr uint64_t kShortDraws = 32;
-// More draws, one by one, cost more than a walk, or are streamed.
-constexpr uint64_t kHeldDraws = 512;
-// A reply that cannot be streamed (inside a transaction that writes) holds no more.
-constexpr uint64_t kHeldDrawsMax = 1 << 20;
-
-using Random = std::mt19937_64;
-
-Random& dice() {
-  thread_local Random random{std::random_device{}()};
-  return random;
-}
 
 struct Request {
   int64_t count = 0;  // negative: with repetitions
@@ -156,22 +141,14 @@ types::DrawnSource::Draw draw_from_table(const Source& source, bool with_values)
 }
 
 void reply_repeating(Source& source, const Request& request) {
-  ReadContext& ctx = source.ctx;
-  const uint64_t count = request.size();
   const bool held = !source.hash.is_large() || !source.is_fresh();
-  if ((count > kShortDraws || held) && source.hash.is_large() && !ctx.keys.data().begin_walk()) {
-    return;
-  }
-  if (count > kHeldDraws && !ctx.view) {
-    if (!ctx.keys.data().begin_walk()) return;
-    if (count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
-  }
-  const auto draw = held ? draw_from_held(source, request.with_values)
-                         : draw_from_table(source, request.with_values);
-  announce(ctx.reply, request, count);
-  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
-  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
-                                                          ctx.reply.version()));
+  reply_draws(
+      source.ctx, request.size(), (request.size() > kShortDraws || held) && source.hash.is_large(),
+      [&] {
+        return held ? draw_from_held(source, request.with_values)
+                    : draw_from_table(source, request.with_values);
+      },
+      [&](uint64_t draws) { announce(source.ctx.reply, request, draws); });
 }
 
 void reply_one(Source& source) {

@@ -112,40 +112,20 @@ void brpoplpush(WriteContext& ctx, Args args) {
   move_or_wait(ctx, args, {.source = args[1], .target = args[2]});
 }
 
-enum class Try : uint8_t { kDone, kNothing };
-
-// Finds the first of the keys that holds a list; an error is answered for another type, unless the
-// key was fed.
-template <typename Serve>
-Try serve_first(WriteContext& ctx, Args keys, const Serve& serve) {
-  for (const std::string_view name : keys_to_try(ctx, keys)) {
-    Record before;
-    const Found found = types::find_as(ctx.keys, ctx.db, name, storage::ValueType::kList, &before);
-    if (found == Found::kYes) {
-      serve(name, before);
-      return Try::kDone;
-    }
-    if (found == Found::kWrongType && !ctx.fed) {
-      ctx.reply.error(command::error::kWrongType);
-      return Try::kDone;
-    }
-  }
-  return Try::kNothing;
-}
-
 void blocking_pop(WriteContext& ctx, Args args, ListEnd end) {
   const auto until_ms = wait_until(ctx, args.back());
   if (!until_ms) return;
   const Args keys = args.subspan(1, args.size() - 2);
-  const Try tried = serve_first(ctx, keys, [&](std::string_view name, const Record& before) {
-    types::ListWriter list = list_writer(ctx, name, &before);
-    std::string element;
-    list.pop(end, &element);
-    finish_removal(ctx, list, name, pop_event(end));
-    ctx.reply.array(2);
-    ctx.reply.bulk(name);
-    ctx.reply.bulk(element);
-  });
+  const Try tried = serve_first(ctx, keys, storage::ValueType::kList,
+                                [&](std::string_view name, const Record& before) {
+                                  types::ListWriter list = list_writer(ctx, name, &before);
+                                  std::string element;
+                                  list.pop(end, &element);
+                                  finish_removal(ctx, list, name, pop_event(end));
+                                  ctx.reply.array(2);
+                                  ctx.reply.bulk(name);
+                                  ctx.reply.bulk(element);
+                                });
   if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms);
 }
 
@@ -156,71 +136,33 @@ void brpop(WriteContext& ctx, Args args) {
   blocking_pop(ctx, args, ListEnd::kRight);
 }
 
-struct PopSeveral {
-  Args keys;
-  ListEnd end = ListEnd::kLeft;
-  uint64_t count = 1;
-};
-
-// Reads numkeys key ... LEFT|RIGHT [COUNT count]; nothing when an error was answered.
-std::optional<PopSeveral> read_pop_several(WriteContext& ctx, Args args) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  ArgReader reader(args, 0);
-  const int64_t count = reader.integer_between(1, kMax, "ERR numkeys should be greater than 0");
-  if (reader.failed()) {
-    ctx.reply.error(reader.error());
-    return std::nullopt;
-  }
-  const auto keys = static_cast<uint64_t>(count);
-  if (keys >= args.size() - 1) {
-    ctx.reply.error(command::error::kSyntax);
-    return std::nullopt;
-  }
-  PopSeveral pop{.keys = args.subspan(1, keys)};
-  const auto end = read_end(ctx, args[1 + keys]);
-  if (!end) return std::nullopt;
-  pop.end = *end;
-  ArgReader options(args, 2 + keys);
-  bool counted = false;
-  while (options.more()) {
-    if (counted || options.left() < 2 || !options.word("count")) {
-      options.fail(command::error::kSyntax);
-      break;
-    }
-    counted = true;
-    pop.count = static_cast<uint64_t>(
-        options.integer_between(1, kMax, "ERR count should be greater than 0"));
-  }
-  if (!options.failed()) return pop;
-  ctx.reply.error(options.error());
-  return std::nullopt;
-}
-
 Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
-  return serve_first(ctx, pop.keys, [&](std::string_view name, const Record& before) {
-    types::ListWriter list = list_writer(ctx, name, &before);
-    const uint64_t count = std::min(pop.count, list.length());
-    ctx.reply.array(2);
-    ctx.reply.bulk(name);
-    ctx.reply.array(count);
-    std::string element;
-    for (uint64_t i = 0; i < count && !ctx.keys.data().failed(); ++i) {
-      list.pop(pop.end, &element);
-      ctx.reply.bulk(element);
-    }
-    finish_removal(ctx, list, name, pop_event(pop.end));
-  });
+  const ListEnd end = pop.from_second_end ? ListEnd::kRight : ListEnd::kLeft;
+  return serve_first(ctx, pop.keys, storage::ValueType::kList,
+                     [&](std::string_view name, const Record& before) {
+                       types::ListWriter list = list_writer(ctx, name, &before);
+                       const uint64_t count = std::min(pop.count, list.length());
+                       ctx.reply.array(2);
+                       ctx.reply.bulk(name);
+                       ctx.reply.array(count);
+                       std::string element;
+                       for (uint64_t i = 0; i < count && !ctx.keys.data().failed(); ++i) {
+                         list.pop(end, &element);
+                         ctx.reply.bulk(element);
+                       }
+                       finish_removal(ctx, list, name, pop_event(end));
+                     });
 }
 
 void lmpop(WriteContext& ctx, Args args) {
-  const auto pop = read_pop_several(ctx, args.subspan(1));
+  const auto pop = read_pop_several(ctx, args.subspan(1), "left", "right");
   if (pop && pop_several(ctx, *pop) == Try::kNothing) ctx.reply.null_array();
 }
 
 void blmpop(WriteContext& ctx, Args args) {
   const auto until_ms = wait_until(ctx, args[1]);
   if (!until_ms) return;
-  const auto pop = read_pop_several(ctx, args.subspan(2));
+  const auto pop = read_pop_several(ctx, args.subspan(2), "left", "right");
   if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
   wait_for(ctx, pop->keys, *until_ms);
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,9 +11,9 @@
 
 #include "src/command/args.h"
 #include "src/command/context.h"
+#include "src/commands/chance.h"
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
-#include "src/types/drawn_source.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -33,20 +32,6 @@ using command::WriteContext;
 using types::Found;
 using types::Record;
 using types::SetReader;
-
-// More draws than this are no longer a short command.
-constexpr uint64_t kShortDraws = 32;
-// A reply with more draws is streamed.
-constexpr uint64_t kHeldDraws = 512;
-// One that cannot be streamed (inside a transaction that writes) holds no more.
-constexpr uint64_t kHeldDrawsMax = 1 << 20;
-
-using Random = std::mt19937_64;
-
-Random& dice() {
-  thread_local Random random{std::random_device{}()};
-  return random;
-}
 
 // `wanted` different members, each set of them with equal chance; fewer only after a failure.
 std::vector<std::string> draw_distinct(SetReader& set, uint64_t wanted) {
@@ -90,16 +75,9 @@ types::DrawnSource::Draw repeated_draw(SetReader& set, const Record& record) {
 }
 
 void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint64_t count) {
-  if (count > kShortDraws && set.is_large() && !ctx.keys.data().begin_walk()) return;
-  if (count > kHeldDraws && !ctx.view) {
-    if (!ctx.keys.data().begin_walk()) return;
-    if (count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
-  }
-  const auto draw = repeated_draw(set, record);
-  ctx.reply.array(count);
-  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
-  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
-                                                          ctx.reply.version()));
+  reply_draws(
+      ctx, count, count > kShortDraws && set.is_large(), [&] { return repeated_draw(set, record); },
+      [&](uint64_t draws) { ctx.reply.array(draws); });
 }
 
 void srandmember(ReadContext& ctx, Args args) {

@@ -80,40 +80,19 @@ void zpopmax(WriteContext& ctx, Args args) {
   pop(ctx, args, End::kMax);
 }
 
-enum class Try : uint8_t { kDone, kNothing };
-
-// Serves from the first of the keys that holds a sorted set; an error is answered for another
-// type, unless the key was fed.
-template <typename Serve>
-Try serve_first(WriteContext& ctx, Args keys, const Serve& serve) {
-  for (const std::string_view name : keys_to_try(ctx, keys)) {
-    Record before;
-    const Found found =
-        types::find_as(ctx.keys, ctx.db, name, storage::ValueType::kSortedSet, &before);
-    if (found == Found::kYes) {
-      serve(name, before);
-      return Try::kDone;
-    }
-    if (found == Found::kWrongType && !ctx.fed) {
-      ctx.reply.error(command::error::kWrongType);
-      return Try::kDone;
-    }
-  }
-  return Try::kNothing;
-}
-
 void blocking_pop(WriteContext& ctx, Args args, End end) {
   const auto until_ms = wait_until(ctx, args.back());
   if (!until_ms) return;
   const Args keys = args.subspan(1, args.size() - 2);
-  const Try tried = serve_first(ctx, keys, [&](std::string_view name, const Record& before) {
-    const auto taken = take(ctx, name, before, end, 1);
-    if (taken.empty()) return;  // reading failed, which is latched
-    ctx.reply.array(3);
-    ctx.reply.bulk(name);
-    ctx.reply.bulk(taken.front().member);
-    ctx.reply.real(taken.front().score);
-  });
+  const Try tried = serve_first(ctx, keys, storage::ValueType::kSortedSet,
+                                [&](std::string_view name, const Record& before) {
+                                  const auto taken = take(ctx, name, before, end, 1);
+                                  if (taken.empty()) return;  // reading failed, which is latched
+                                  ctx.reply.array(3);
+                                  ctx.reply.bulk(name);
+                                  ctx.reply.bulk(taken.front().member);
+                                  ctx.reply.real(taken.front().score);
+                                });
   if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms);
 }
 
@@ -124,72 +103,32 @@ void bzpopmax(WriteContext& ctx, Args args) {
   blocking_pop(ctx, args, End::kMax);
 }
 
-struct PopSeveral {
-  Args keys;
-  End end = End::kMin;
-  uint64_t count = 1;
-};
-
-// Reads numkeys key ... MIN|MAX [COUNT count]; nothing when an error was answered.
-std::optional<PopSeveral> read_pop_several(WriteContext& ctx, Args args) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  ArgReader reader(args, 0);
-  const auto keys = static_cast<uint64_t>(
-      reader.integer_between(1, kMax, "ERR numkeys should be greater than 0"));
-  if (!reader.failed() && keys >= args.size() - 1) reader.fail(command::error::kSyntax);
-  PopSeveral pop;
-  if (!reader.failed()) {
-    pop.keys = args.subspan(1, keys);
-    const std::string_view end = args[1 + keys];
-    if (command::equals_ignore_case(end, "max")) {
-      pop.end = End::kMax;
-    } else if (!command::equals_ignore_case(end, "min")) {
-      reader.fail(command::error::kSyntax);
-    }
-  }
-  if (reader.failed()) {
-    ctx.reply.error(reader.error());
-    return std::nullopt;
-  }
-  ArgReader options(args, 2 + keys);
-  bool counted = false;
-  while (options.more()) {
-    if (counted || options.left() < 2 || !options.word("count")) {
-      options.fail(command::error::kSyntax);
-      break;
-    }
-    counted = true;
-    pop.count = static_cast<uint64_t>(
-        options.integer_between(1, kMax, "ERR count should be greater than 0"));
-  }
-  if (!options.failed()) return pop;
-  ctx.reply.error(options.error());
-  return std::nullopt;
-}
-
 Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
-  return serve_first(ctx, pop.keys, [&](std::string_view name, const Record& before) {
-    const auto taken = take(ctx, name, before, pop.end, pop.count);
-    ctx.reply.array(2);
-    ctx.reply.bulk(name);
-    ctx.reply.array(taken.size());
-    for (const ScoredMember& each : taken) {
-      ctx.reply.array(2);
-      ctx.reply.bulk(each.member);
-      ctx.reply.real(each.score);
-    }
-  });
+  return serve_first(ctx, pop.keys, storage::ValueType::kSortedSet,
+                     [&](std::string_view name, const Record& before) {
+                       const auto taken =
+                           take(ctx, name, before, pop.from_second_end ? End::kMax : End::kMin,
+                                pop.count);
+                       ctx.reply.array(2);
+                       ctx.reply.bulk(name);
+                       ctx.reply.array(taken.size());
+                       for (const ScoredMember& each : taken) {
+                         ctx.reply.array(2);
+                         ctx.reply.bulk(each.member);
+                         ctx.reply.real(each.score);
+                       }
+                     });
 }
 
 void zmpop(WriteContext& ctx, Args args) {
-  const auto pop = read_pop_several(ctx, args.subspan(1));
+  const auto pop = read_pop_several(ctx, args.subspan(1), "min", "max");
   if (pop && pop_several(ctx, *pop) == Try::kNothing) ctx.reply.null_array();
 }
 
 void bzmpop(WriteContext& ctx, Args args) {
   const auto until_ms = wait_until(ctx, args[1]);
   if (!until_ms) return;
-  const auto pop = read_pop_several(ctx, args.subspan(2));
+  const auto pop = read_pop_several(ctx, args.subspan(2), "min", "max");
   if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
   wait_for(ctx, pop->keys, *until_ms);
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,10 +11,10 @@
 
 #include "src/command/args.h"
 #include "src/command/context.h"
+#include "src/commands/chance.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/commands/zset_key.h"
-#include "src/types/drawn_source.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -34,21 +33,8 @@ using types::Record;
 using types::ScoredMember;
 using types::SortedSetReader;
 
-// More draws than this are no longer a short command.
-constexpr uint64_t kShortDraws = 32;
-// A reply with more draws is streamed.
-constexpr uint64_t kHeldDraws = 512;
-// One that cannot be streamed (inside a transaction that writes) holds no more.
-constexpr uint64_t kHeldDrawsMax = 1 << 20;
 // A larger COUNT of ZSCAN is a walk.
 constexpr uint64_t kShortScan = 256;
-
-using Random = std::mt19937_64;
-
-Random& dice() {
-  thread_local Random random{std::random_device{}()};
-  return random;
-}
 
 void write_member(ReplySink& reply, bool with_score, const ScoredMember& member) {
   if (with_score && reply.version() > 2) reply.array(2);
@@ -107,16 +93,10 @@ types::DrawnSource::Draw repeated_draw(SortedSetReader& set, const Record& recor
 
 void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t count,
                     bool scores) {
-  if (count > kShortDraws && set.is_large() && !ctx.keys.data().begin_walk()) return;
-  if (count > kHeldDraws && !ctx.view) {
-    if (!ctx.keys.data().begin_walk()) return;
-    if (count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
-  }
-  const auto draw = repeated_draw(set, record, scores);
-  announce(ctx.reply, scores, count);
-  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
-  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
-                                                          ctx.reply.version()));
+  reply_draws(
+      ctx, count, count > kShortDraws && set.is_large(),
+      [&] { return repeated_draw(set, record, scores); },
+      [&](uint64_t draws) { announce(ctx.reply, scores, draws); });
 }
 
 // Reads count and WITHSCORES; false when an error was answered.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/command/context.h"
-#include "src/types/fresh_string.h"
+#include "src/types/fresh_collection.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::types {
@@ -61,7 +61,7 @@ class CombinedString : public command::Prepared {
 
  private:
   const BitCombination combination_;
-  FreshString string_;
+  FreshCollection string_;
 };
 
 // For WriteContext::needs(): finds the operands under `keys` and builds.

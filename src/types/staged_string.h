@@ -16,7 +16,7 @@
 #include "net/command_batch.h"
 #include "net/connection.h"
 #include "src/exec/services.h"
-#include "src/types/fresh_string.h"
+#include "src/types/fresh_collection.h"
 
 namespace ingot::types {
 
@@ -43,7 +43,7 @@ class StagedString final : public net::ArgumentStage,
   net::IoThread& thread_;
   const uint64_t length_;
   // By one pool task at a time, then by the command:
-  std::optional<FreshString> string_;
+  std::optional<FreshCollection> string_;
   uint64_t received_ = 0;
   std::string partial_;  // the beginning of the next chunk
 };

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "src/command/context.h"
-#include "src/types/fresh_string.h"
+#include "src/types/fresh_collection.h"
 #include "src/types/staged_string.h"
 #include "src/types/string_value.h"
 
@@ -48,7 +48,7 @@ class StringBuild : public command::Prepared {
 
   void build(const Splice& splice, ChunkReader* base, ChunkReader* value);
 
-  FreshString string_;
+  FreshCollection string_;
   const std::optional<Collection> base_;
   const std::string base_payload_;
   const uint64_t offset_;

@@ -1,5 +1,5 @@
-// A long string that is written straight into the engine, under a collection id that no key names
-// yet, by somebody who is not the writer. A command links it to a key later.
+// A collection that is written straight into the engine, under an id that no key names yet, by
+// somebody who is not the writer. A command links it to a key later.
 //
 // Its id is garbage from its first byte on, by a record in the garbage space; the commit that links
 // it takes that record away. So a crash at any time leaves no bytes that nobody owns.
@@ -18,22 +18,25 @@
 
 namespace ingot::types {
 
-class FreshString {
+class FreshCollection {
  public:
-  explicit FreshString(exec::Services& services);
+  explicit FreshCollection(exec::Services& services);
   // Hands the id to the collector unless a commit has linked it. Not before that commit is over.
-  ~FreshString();
-  FreshString(const FreshString&) = delete;
-  FreshString& operator=(const FreshString&) = delete;
+  ~FreshCollection();
+  FreshCollection(const FreshCollection&) = delete;
+  FreshCollection& operator=(const FreshCollection&) = delete;
 
-  // Writes a chunk; each number once. Batches: an error may show only at a later call.
+  // Writes an element's record; `element` is its key behind the id, written once. Batches: an error
+  // may show only at a later call.
+  void put(storage::Space space, std::string_view element, std::string_view record);
+  // Of a long string.
   void put_chunk(uint32_t number, std::string_view bytes);
-  void flush();  // whatever put_chunk() holds back
+  void flush();  // whatever put() holds back
   void fail(storage::Status status) { status_ = std::move(status); }
   const storage::Status& status() const { return status_; }  // the first failure, latched
 
   storage::CollectionId id() const { return id_; }
-  // In the writer: the commit of this group makes the string somebody's. False when the group has
+  // In the writer: the commit of this group makes it somebody's. False when the group has
   // linked it already. The caller stores a record that names the id.
   [[nodiscard]] bool link(KeyWriter& keys);
 

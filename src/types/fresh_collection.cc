@@ -1,5 +1,5 @@
-// Writing strings past the writer; see fresh_string.h.
-#include "src/types/fresh_string.h"
+// Writing past the writer; see fresh_collection.h.
+#include "src/types/fresh_collection.h"
 
 #include "src/exec/collector.h"
 #include "src/exec/reader_pool.h"
@@ -28,13 +28,13 @@ std::string garbage_key(storage::CollectionId id) {
 
 }  // namespace
 
-FreshString::FreshString(exec::Services& services)
+FreshCollection::FreshCollection(exec::Services& services)
     : services_(services),
       id_(services.collector.stage()),
       durability_(durability(*services.config.settings())),
       batch_(services.store.engine().new_batch()) {}
 
-FreshString::~FreshString() {
+FreshCollection::~FreshCollection() {
   if (!marked_ || !linked_) {
     services_.collector.release(id_);
     if (marked_) services_.collector.dropped({&id_, 1}, {});
@@ -52,27 +52,33 @@ FreshString::~FreshString() {
       });
 }
 
-void FreshString::put_chunk(uint32_t number, std::string_view bytes) {
+void FreshCollection::put_chunk(uint32_t number, std::string_view bytes) {
+  std::string element;
+  storage::append_be32(&element, number);
+  encode_chunk(bytes, &record_);
+  put(Space::kData, element, record_);
+}
+
+void FreshCollection::put(Space space, std::string_view element, std::string_view record) {
   if (!status_.ok()) return;
   if (!marked_) {
     batch_->put(Space::kGarbage, garbage_key(id_), kMarker);
     marked_ = true;
   }
-  encode_chunk(bytes, &record_);
-  batch_->put(Space::kData, storage::chunk_key(id_, number), record_);
+  batch_->put(space, storage::collection_begin(id_).append(element), record);
   if (batch_->bytes() >= kBatchBytes) write_batch();
 }
 
-void FreshString::flush() {
+void FreshCollection::flush() {
   if (status_.ok() && batch_->bytes() > 0) write_batch();
 }
 
-void FreshString::write_batch() {
+void FreshCollection::write_batch() {
   status_ = services_.store.engine().write(*batch_, durability_);
   batch_->clear();
 }
 
-bool FreshString::link(KeyWriter& keys) {
+bool FreshCollection::link(KeyWriter& keys) {
   std::string value;
   const std::string key = garbage_key(id_);
   if (!keys.data().get(Space::kGarbage, key, &value)) return false;

@@ -1,0 +1,66 @@
+"""P5 and COPY: a collection larger than the memory is copied beside the writer."""
+
+import pytest
+from collections_of import fill, read_all, size
+from harness import Crew, timed_ms
+from memory_bound import limited
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
+
+COUNT = 300_000
+SERVED_MEANWHILE = 20  # the copy takes a second; if the writer made it, it would serve nobody
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("kind", ["hash", "list", "stream"])
+def test_copy_of_a_collection_larger_than_the_memory(engine, kind):
+    with limited(engine) as (server, memory), server.client(timeout=120) as client:
+        fill(client, kind, "large", COUNT)
+        memory.check("filling")
+        took = []
+
+        def write(stop):
+            with server.client(timeout=60) as other:
+                while not stop.is_set():
+                    took.append(timed_ms(other, "SET", "beside", "x")[1])
+
+        with Crew() as crew:
+            crew.add(write, crew.stop)
+            before = len(took)
+            assert client.call("COPY", "large", "copy").value == 1
+            served = len(took) - before
+        memory.check("copying")
+        print(f"{served} SETs meanwhile, {max(took):.1f} ms at most")
+        assert served > SERVED_MEANWHILE
+        assert size(client, kind, "copy") == COUNT
+        # The copy is its own: what goes from one stays in the other.
+        assert client.call("DEL", "large").value == 1
+        fill(client, kind, "large", 10)
+        server.restart(kill=True)
+        with server.client(timeout=60) as again:
+            assert size(again, kind, "copy") == COUNT
+            assert size(again, kind, "large") == 10
+            assert len(again.call(*read_all(kind, "copy")).value) >= COUNT
+            assert again.call("COPY", "none", "copy", "REPLACE").value == 0
+            assert again.call("COPY", "large", "copy", "REPLACE").value == 1
+            assert size(again, kind, "copy") == 10
+
+
+def test_a_source_that_changes_all_the_time(engine):
+    """What is copied is one state: all elements of a push, or none."""
+    with limited(engine) as (server, _), server.client(timeout=60) as client:
+        fill(client, "list", "large", 20_000)
+
+        def push(stop):
+            with server.client(timeout=60) as other:
+                while not stop.is_set():
+                    other.call("RPUSH", "large", "one", "two", "three", "four")
+
+        with Crew() as crew:
+            crew.add(push, crew.stop)
+            for _ in range(5):
+                assert client.call("COPY", "large", "copy", "REPLACE").value == 1
+                elements = client.call("LRANGE", "copy", 20_000, -1).value
+                assert len(elements) % 4 == 0
+                assert [each.value for each in elements[-4:]] in ([], [b"one", b"two", b"three", b"four"])
