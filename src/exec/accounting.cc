@@ -21,6 +21,13 @@ void Accounting::kept(const command::ReplySink& reply, const types::KeyReader* k
   if (keys != nullptr && (row_.flags & command::flag::kReadonly) != 0) {
     if (keys->hits != 0) server::add(stats.keyspace_hits, keys->hits);
     if (keys->misses != 0) server::add(stats.keyspace_misses, keys->misses);
+    for (const types::KeyReader::Missed& missed : keys->missed) {
+      const types::Event event{.kind = types::notify::kKeyMiss,
+                               .name = "keymiss",
+                               .db = missed.db,
+                               .key = missed.key};
+      services_.on_events({&event, 1});
+    }
   }
 }
 

@@ -159,6 +159,7 @@ void Group::run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
     const command::QueuedCommand& queued = unit.transaction[i];
     Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
+    keys.missed.clear();
     Accounting each(services_, *queued.row);
     work_ = run_any(services_, queued, &db, *job.client, earlier_runs(job, unit, i), keys, reply);
     work_index_ = i;

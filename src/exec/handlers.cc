@@ -1,6 +1,7 @@
 // Calling handlers by kind; see handlers.h.
 #include "src/exec/handlers.h"
 
+#include "src/exec/writer.h"
 #include "src/types/staged_string.h"
 
 namespace ingot::exec {
@@ -17,6 +18,7 @@ void run_read(Services& services, const command::CommandRow& row, command::Args 
               command::ReplySink& reply) {
   command::ReadContext context{
       .keys = keys, .reply = reply, .db = db, .services = services, .view = std::move(view)};
+  keys.keeps_missed = services.writer.wants_event(types::notify::kKeyMiss);
   std::get<command::ReadHandler>(row.handler)(context, args);
 }
 

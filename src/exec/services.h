@@ -42,8 +42,8 @@ struct Services {
   const command::Table& table;
   types::KeyCursors& cursors;
   net::Server* net;  // null in tests that run commands in process
-  // Told by the writer, after the commit, what happened to keys; may be empty: then nothing is
-  // collected.
+  // Told by the writer, after the commit, what happened to keys, and by whichever thread reads that
+  // a key is not there ("keymiss"). May be empty: then nothing is collected.
   std::function<void(std::span<const types::Event>)> on_events = {};
 };
 

@@ -54,6 +54,9 @@ class Writer::Impl {
   void unwatch(uint64_t client_id) { enqueue({.job = nullptr, .unwatch_client = client_id}); }
   void unblock(uint64_t client_id) { enqueue({.job = nullptr, .unblock_client = client_id}); }
   void set_wanted_events(uint32_t kinds) { wanted_events_ = kinds; }
+  bool wants_event(uint32_t kind) const {
+    return (wanted_events_.load(std::memory_order_relaxed) & kind) != 0 && services_.on_events;
+  }
   void set_policy(FsyncPolicy policy);
   void set_active_expire(bool active);
   void refuse(Refusal kind, std::string error);
@@ -499,6 +502,9 @@ void Writer::unblock(uint64_t client_id) {
 }
 void Writer::set_wanted_events(uint32_t kinds) {
   impl_->set_wanted_events(kinds);
+}
+bool Writer::wants_event(uint32_t kind) const {
+  return impl_->wants_event(kind);
 }
 void Writer::set_policy(FsyncPolicy policy) {
   impl_->set_policy(policy);

@@ -87,6 +87,8 @@ class Writer {
   void set_policy(FsyncPolicy policy);
   // Which keyspace events are told to Services::on_events: bits of types::notify.
   void set_wanted_events(uint32_t kinds);
+  // Whether events of that kind are told to anybody. Any thread.
+  bool wants_event(uint32_t kind) const;
   void set_active_expire(bool active);
   // An empty error allows again. A failed fsync is not lifted by this: only a restart cures it.
   void refuse(Refusal kind, std::string error);

@@ -54,7 +54,7 @@ bool KeyReader::load(storage::KeyspaceId keyspace, std::string_view key, Record*
 
 bool KeyReader::find(int db, std::string_view key, Record* record) {
   if (!KeyReader::peek(db, key, record)) {
-    ++misses;
+    note_miss(db, key);
     return false;
   }
   ++hits;
@@ -94,7 +94,7 @@ bool KeyWriter::find_any(int db, std::string_view key, Record* record) {
 
 bool KeyWriter::find(int db, std::string_view key, Record* record) {
   if (!find_any(db, key, record)) {
-    ++misses;
+    note_miss(db, key);
     return false;
   }
   ++hits;

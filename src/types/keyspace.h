@@ -79,9 +79,20 @@ class KeyReader {
   // Of find(), since construction; whoever runs the command adds them up when it succeeded.
   uint64_t hits = 0;
   uint64_t misses = 0;
+  // The keys that find() missed, if they are wanted (for the event "keymiss").
+  struct Missed {
+    int db;
+    std::string key;
+  };
+  bool keeps_missed = false;
+  std::vector<Missed> missed;
 
  protected:
   bool load(storage::KeyspaceId keyspace, std::string_view key, Record* record);
+  void note_miss(int db, std::string_view key) {
+    ++misses;
+    if (keeps_missed) missed.push_back({.db = db, .key = std::string(key)});
+  }
 
   storage::Reader& data_;
   const DatabaseMap* databases_;

@@ -182,4 +182,14 @@ TEST_CASE("whoever wants keyspace events hears them after the commit, in order",
   client.run({"EXISTS", "b"});
   client.run({"SET", "wake", "1"});
   CHECK(heard == std::vector<std::string>{"expired 0 b", "set 0 wake"});
+  heard.clear();
+  client.pipeline({{"GET", "nothing"}, {"DEL", "nothing"}});
+  CHECK(heard.empty());  // a miss is told only where it is asked for by name
+  server.services().writer.set_wanted_events(types::notify::kKeyMiss);
+  client.run({"GET", "nothing"});
+  client.run({"MGET", "wake", "neither", "nor"});
+  client.run({"DEL", "nothing"});
+  client.pipeline({{"MULTI"}, {"SET", "x", "1"}, {"HGET", "none", "f"}, {"GET", "x"}, {"EXEC"}});
+  CHECK(heard == std::vector<std::string>{"keymiss 0 nothing", "keymiss 0 neither",
+                                          "keymiss 0 nor", "keymiss 0 none"});
 }
