@@ -172,7 +172,7 @@ struct CommandRow {
   // A row of the same command that takes these arguments instead, or null: what reads in one form
   // and writes or waits in another. It differs in its handler alone.
   const CommandRow* (*instead)(Args) = nullptr;
-  const CommandRow* base = nullptr;  // of such a row: the one in the table, which is counted
+  const CommandRow* base = nullptr;  // of such a row: the one in the table
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
   bool immediate = false;
   // May take long (a checkpoint, a sleep): runs in the pool while its connection waits.
@@ -191,6 +191,11 @@ constexpr CommandRow variant_of(const CommandRow& row, Handler handler) {
   variant.handler = handler;
   variant.base = &row;
   return variant;
+}
+
+// The one in the table, which statistics count.
+inline const CommandRow& listed_row(const CommandRow& row) {
+  return row.base != nullptr ? *row.base : row;
 }
 
 inline bool is_read(const CommandRow& row) {

@@ -32,7 +32,7 @@ void Accounting::kept(const command::ReplySink& reply, const types::KeyReader* k
 }
 
 void count_rejected(Services& services, const command::CommandRow* row, std::string_view error) {
-  if (row != nullptr) server::add(services.stats.of(*row).rejected);
+  if (row != nullptr) server::add(services.stats.of(command::listed_row(*row)).rejected);
   services.stats.count_error(error);
 }
 

@@ -15,7 +15,7 @@ class Accounting {
  public:
   // Starts the clock. `reply` must not have erred yet.
   Accounting(Services& services, const command::CommandRow& row)
-      : services_(services), row_(row.base != nullptr ? *row.base : row), start_(std::chrono::steady_clock::now()) {}
+      : services_(services), row_(command::listed_row(row)), start_(std::chrono::steady_clock::now()) {}
 
   // `keys` may be null (a session command).
   void kept(const command::ReplySink& reply, const types::KeyReader* keys);
