@@ -75,7 +75,7 @@ void geoadd(WriteContext& ctx, Args args) {
     const std::string_view member = places[3 * i + 2];
     const std::optional<double> old = set.score(member);
     if (old ? options.only_new || *old == scores[i] : options.only_there) continue;
-    set.put(member, scores[i]);
+    set.put(member, scores[i], old);
     ++(old ? moved : added);
   }
   set.finish();

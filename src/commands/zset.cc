@@ -80,7 +80,7 @@ Added add_member(types::SortedSetWriter& set, const AddOptions& options, std::st
   const auto old = set.score(member);
   if (!old) {
     if (options.xx) return Added::kNothing;
-    set.put(member, *score);
+    set.put(member, *score, old);
     return Added::kNew;
   }
   if (options.nx) return Added::kNothing;
@@ -90,7 +90,7 @@ Added add_member(types::SortedSetWriter& set, const AddOptions& options, std::st
   }
   if ((options.lt && *score >= *old) || (options.gt && *score <= *old)) return Added::kNothing;
   if (*score == *old) return Added::kSame;
-  set.put(member, *score);
+  set.put(member, *score, old);
   return Added::kUpdated;
 }
 

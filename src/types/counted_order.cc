@@ -130,6 +130,12 @@ uint64_t CountedOrder::rank(std::string_view item) {
 }
 
 std::optional<size_t> CountedOrder::seek_rank(uint64_t rank) {
+  if (rank == 0) {
+    for (seek_behind(kLeaf, {}); on_level(kLeaf) && node().count == 0; cursor_->next()) {
+    }
+    data_.check(*cursor_);
+    return on_level(kLeaf) ? std::optional<size_t>(0) : std::nullopt;
+  }
   std::string behind;
   for (const Level level : kDown) {
     bool inside = false;
@@ -205,7 +211,7 @@ void CountedOrderWriter::erase(Level level, std::string_view bound) {
   overlay_.remove(Space::kOrder, key(level, bound));
 }
 
-void CountedOrderWriter::add(std::string_view item, bool marked) {
+void CountedOrderWriter::insert(std::string_view item, bool marked) {
   Leaf at{.bound = std::string(kLastBound), .items = {}};
   if (find(kLeaf, item)) at = leaf();
   const auto place = std::ranges::lower_bound(at.items, item, {}, &Item::bytes);
@@ -215,6 +221,23 @@ void CountedOrderWriter::add(std::string_view item, bool marked) {
   } else {
     put(at);
   }
+}
+
+std::optional<CountedOrder::Leaf> CountedOrderWriter::take(std::string_view item) {
+  Leaf at;
+  if (find(kLeaf, item)) at = leaf();
+  const auto place = std::ranges::find(at.items, item, &Item::bytes);
+  if (place == at.items.end()) {
+    data_.latch_error(Status(Status::Code::kCorruption, "an order lacks an item"));
+    return std::nullopt;
+  }
+  at.items.erase(place);
+  put(at);
+  return at;
+}
+
+void CountedOrderWriter::add(std::string_view item, bool marked) {
+  insert(item, marked);
   // From below, because a split counts what is there.
   for (const Level level : {kMiddle, kTop}) {
     Node node = find(level, item).value_or(Node{.bound = std::string(kLastBound)});
@@ -222,6 +245,19 @@ void CountedOrderWriter::add(std::string_view item, bool marked) {
     put(level, node);
     if (node.count > kNodeMax[level]) split(level, node);
   }
+}
+
+void CountedOrderWriter::move(std::string_view from, std::string_view to, bool marked) {
+  const auto middle = find(kMiddle, from);
+  const auto target = find(kMiddle, to);
+  if (!middle || !target || middle->bound != target->bound) {
+    remove(from);
+    return add(to, marked);
+  }
+  const auto at = take(from);
+  if (!at) return;
+  if (at->items.size() < kLeafItemsMin) shrink(*at, *middle, /*top=*/{.bound = {}, .count = 1});
+  insert(to, marked);
 }
 
 void CountedOrderWriter::split(Leaf at) {
@@ -255,19 +291,16 @@ void CountedOrderWriter::split(Level level, const Node& node) {
 void CountedOrderWriter::remove(std::string_view item) {
   auto top = find(kTop, item);
   auto middle = find(kMiddle, item);
-  Leaf at;
-  if (find(kLeaf, item)) at = leaf();
-  const auto place = std::ranges::find(at.items, item, &Item::bytes);
-  if (!top || !middle || top->count == 0 || middle->count == 0 || place == at.items.end()) {
-    return data_.latch_error(Status(Status::Code::kCorruption, "an order lacks an item"));
+  const auto at = take(item);
+  if (!at) return;
+  if (!top || !middle || top->count == 0 || middle->count == 0) {
+    return data_.latch_error(Status(Status::Code::kCorruption, "an order count is too low"));
   }
-  at.items.erase(place);
   --middle->count;
   --top->count;
-  put(at);
   put(kMiddle, *middle);
   put(kTop, *top);
-  if (at.items.size() < kLeafItemsMin) shrink(at, *middle, *top);
+  if (at->items.size() < kLeafItemsMin) shrink(*at, *middle, *top);
 }
 
 // A record whose bound is one of the level above goes only with that one; the last ones stay.

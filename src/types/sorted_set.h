@@ -116,7 +116,9 @@ class SortedSetWriter {
   // Of a set whose members are all known before the first is put: how many, the longest's bytes.
   void expect(uint64_t members, size_t longest);
   // Adds the member or gives it another score, which is not NaN.
-  void put(std::string_view member, double score);
+  void put(std::string_view member, double score) { put(member, score, this->score(member)); }
+  // The same when score() has just told what it had.
+  void put(std::string_view member, double score, std::optional<double> old);
   bool remove(std::string_view member);  // true when it was there
   // Stores what has changed. False when no member is left, and so no key.
   bool finish();
@@ -125,7 +127,7 @@ class SortedSetWriter {
   storage::CollectionId id() const { return collection_->id; }
   CountedOrderWriter& order();
   std::optional<double> score_of_large(std::string_view member);
-  void put_large(std::string_view member, double score);
+  void put_large(std::string_view member, double score, std::optional<double> old);
   void erase_large(std::string_view member, double score);
   void make_large();
   void raise_low();

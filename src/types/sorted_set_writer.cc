@@ -58,16 +58,12 @@ void SortedSetWriter::expect(uint64_t members, size_t longest) {
   }
 }
 
-void SortedSetWriter::put(std::string_view member, double score) {
+void SortedSetWriter::put(std::string_view member, double score, std::optional<double> old) {
   changed_ = true;
-  const std::optional<double> old = this->score(member);
   expect(size() + !old, member.size());
   // Redis' packed form has whole numbers, and so no -0.
   if (!after_.limit_passed && score == 0) score = 0;
-  if (collection_) {
-    if (old) erase_large(member, *old);
-    return put_large(member, score);
-  }
+  if (collection_) return put_large(member, score, old);
   if (old) {
     small_.erase(std::ranges::find(small_, member, &ScoredMember::member));
   } else {
@@ -79,12 +75,18 @@ void SortedSetWriter::put(std::string_view member, double score) {
   if (small_bytes_ > limits_.inline_max_bytes) make_large();
 }
 
-void SortedSetWriter::put_large(std::string_view member, double score) {
+void SortedSetWriter::put_large(std::string_view member, double score, std::optional<double> old) {
   const std::string item = item_of(score, member);
   put_member(keys_.overlay(), id(), member, score_record(score));
   if (item < low_) low_ = item;
-  order().add(item, needs_mark(score));
-  ++collection_->count;
+  if (old) {
+    const std::string old_item = item_of(*old, member);
+    order().move(old_item, item, needs_mark(score));
+    lowest_removed_ = lowest_removed_ || old_item == low_;
+  } else {
+    order().add(item, needs_mark(score));
+    ++collection_->count;
+  }
 }
 
 void SortedSetWriter::erase_large(std::string_view member, double score) {
@@ -98,7 +100,7 @@ void SortedSetWriter::erase_large(std::string_view member, double score) {
 void SortedSetWriter::make_large() {
   collection_ = Metadata::Collection{.id = keys_.new_collection()};
   low_ = item_of(small_.front().score, small_.front().member);
-  for (const ScoredMember& each : small_) put_large(each.member, each.score);
+  for (const ScoredMember& each : small_) put_large(each.member, each.score, std::nullopt);
   small_.clear();
 }
 

@@ -23,6 +23,12 @@ class Sequence {
     if (model_.erase(item) == 0) return;
     order().remove(item);
   }
+  void move(const std::string& from, const std::string& to) {
+    if (!model_.contains(from) || model_.contains(to)) return;
+    model_.erase(from);
+    model_.insert(to);
+    order().move(from, to, marked(to));
+  }
   void check(std::mt19937_64& random) {
     REQUIRE_FALSE(overlay_.failed());
     for (int i = 0; i < 20 && !model_.empty(); ++i) {
@@ -128,6 +134,9 @@ TEST_CASE("ranks stay right while elements come and go", "[counted_order]") {
       const bool grow = random() % 10 < (round < 6 ? 8u : 1u);
       const std::string item = numbered(random() % range);
       grow ? sequence.add(item) : sequence.remove(item);
+      const uint64_t from = random() % range;
+      const uint64_t to = random() % 2 == 0 ? from + random() % 50 : random() % range;
+      sequence.move(numbered(from), numbered(to));
     }
     sequence.check(random);
     sequence.commit();
