@@ -191,6 +191,8 @@ void ltrim(WriteContext& ctx, Args args) {
     ctx.keys.remove(ctx.db, args[1], before);
     left = false;
   } else {
+    // In Redis the key counts as modified even when nothing goes.
+    if (kept.first == 0 && kept.end == list.length()) ctx.keys.touch(ctx.db, args[1]);
     for (uint64_t i = list.length(); i > kept.end; --i) list.pop(ListEnd::kRight, nullptr);
     for (uint64_t i = 0; i < kept.first; ++i) list.pop(ListEnd::kLeft, nullptr);
     list.finish();

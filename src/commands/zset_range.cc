@@ -215,11 +215,13 @@ void zrangestore(WriteContext& ctx, Args args) {
   types::SortedSetWriter target(ctx.keys, ctx.db, args[1], exists ? &before : nullptr,
                                 zset_limits(ctx), /*fresh=*/true);
   if (set) {
-    set->walk(find_ranks(*set, query), query.is_reverse(),
-              [&](std::string_view member, double score) {
-                target.put(member, score);
-                return true;
-              });
+    const RankRange ranks = find_ranks(*set, query);
+    // By rank, Redis knows how many there will be before it begins.
+    if (query.by == By::kRank) target.expect(ranks.size(), 0);
+    set->walk(ranks, query.is_reverse(), [&](std::string_view member, double score) {
+      target.put(member, score);
+      return true;
+    });
   }
   if (target.finish()) {
     ctx.keys.notify(notify::kZset, "zrangestore", ctx.db, args[1]);

@@ -347,6 +347,7 @@ void Writer::Impl::expire_due() {
   if (group_.expire(kExpireBatch, /*may_read_disk=*/expire_stuck_)) {
     expire_stuck_ = false;
     expire_retry_ms_ = 0;
+    if (!blocked_.empty()) serve_blocked();  // some wait for a stream, and are told that it went
     return;
   }
   // The due keys' records are on disk: the pool fetches them, then this is tried again.

@@ -60,7 +60,7 @@ void SortedSetWriter::expect(uint64_t members, size_t longest) {
 
 void SortedSetWriter::put(std::string_view member, double score, std::optional<double> old) {
   changed_ = true;
-  expect(size() + !old, member.size());
+  if (!old) expect(size() + 1, member.size());
   // Redis' packed form has whole numbers, and so no -0.
   if (!after_.limit_passed && score == 0) score = 0;
   if (collection_) return put_large(member, score, old);

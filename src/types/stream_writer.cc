@@ -82,15 +82,18 @@ bool StreamWriter::goes(const Trim& trim, StreamId id, uint64_t gone) const {
 uint64_t StreamWriter::trim(const Trim& trim) {
   std::vector<std::string> step;
   uint64_t gone = 0;
+  const auto remove_step = [&] {
+    for (const std::string& key : step) erase(key);
+    gone += step.size();
+    step.clear();
+  };
   walk(notes_.first, kStreamIdMax, false, [&](StreamId id, const StreamFields&) {
     if (!goes(trim, id, gone + step.size())) return false;
     step.push_back(entry_key(id_, id));
-    if (step.size() < trim.step) return true;
-    gone += step.size();
-    for (const std::string& key : step) erase(key);
-    step.clear();
+    if (step.size() == trim.step) remove_step();
     return true;
   });
+  if (gone + step.size() == length_) remove_step();  // the last step may be a short one
   length_ -= gone;
   if (gone != 0) find_first();
   return gone;

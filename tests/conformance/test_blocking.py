@@ -80,6 +80,8 @@ SCENARIOS = {
         "a DEL s"],
     "streams: the key becomes another": [
         "a XGROUP CREATE s g $ MKSTREAM", "b XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "a SET s x"],
+    "streams: the key expires": [
+        "a XGROUP CREATE s g $ MKSTREAM", "b XREADGROUP GROUP g one BLOCK 3000 STREAMS s >", "a PEXPIRE s 20"],
     "streams: all data goes": [
         "a XGROUP CREATE s g $ MKSTREAM", "b XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "a FLUSHALL"],
     "streams: what feeds nobody": [
