@@ -12,6 +12,7 @@
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
+#include "src/commands/pop_count.h"
 
 namespace ingot::commands {
 namespace {
@@ -63,11 +64,9 @@ void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
   const bool counted = args.size() == 3;
   uint64_t count = 1;
   if (counted) {
-    const auto given = command::parse_integer(args[2]);
-    if (!given || *given < 0) {
-      return ctx.reply.error("ERR value is out of range, must be positive");
-    }
-    count = static_cast<uint64_t>(*given);
+    const auto given = pop_count(ctx.reply, args[2]);
+    if (!given) return;
+    count = *given;
   }
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);

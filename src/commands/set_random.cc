@@ -13,6 +13,7 @@
 #include "src/command/context.h"
 #include "src/commands/chance.h"
 #include "src/commands/families.h"
+#include "src/commands/pop_count.h"
 #include "src/commands/set_key.h"
 #include "src/types/member_table.h"
 
@@ -139,11 +140,9 @@ void spop(WriteContext& ctx, Args args) {
   uint64_t count = 1;
   if (!one) {
     if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
-    const auto given = command::parse_integer(args[2]);
-    if (!given || *given < 0) {
-      return ctx.reply.error("ERR value is out of range, must be positive");
-    }
-    count = static_cast<uint64_t>(*given);
+    const auto given = pop_count(ctx.reply, args[2]);
+    if (!given) return;
+    count = *given;
   }
   Record record;
   Found found;

@@ -10,6 +10,7 @@
 #include "src/command/context.h"
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
+#include "src/commands/pop_count.h"
 #include "src/commands/zset_key.h"
 
 namespace ingot::commands {
@@ -53,11 +54,9 @@ void pop(WriteContext& ctx, Args args, End end) {
   const bool counted = args.size() == 3;
   uint64_t count = 1;
   if (counted) {
-    const auto given = command::parse_integer(args[2]);
-    if (!given || *given < 0) {
-      return ctx.reply.error("ERR value is out of range, must be positive");
-    }
-    count = static_cast<uint64_t>(*given);
+    const auto given = pop_count(ctx.reply, args[2]);
+    if (!given) return;
+    count = *given;
   }
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);

@@ -34,8 +34,8 @@ class Group {
     const std::string& all;
     const std::string& growing;
   };
-  // Runs job.units[job.next]; its reply is appended to the job's. `fed`: it waited, and this key of
-  // it was stored.
+  // Runs job.units[job.next]; its reply is appended to the job's. `fed`: it waited, and a key of
+  // its was stored or has gone.
   Outcome run(WriteJob& job, const Refusals& refusals, std::optional<command::Fed> fed = {});
   // After kBlocks.
   command::Block take_block() { return std::move(*block_); }
