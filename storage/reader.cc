@@ -34,7 +34,8 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
   return engine_.new_cursor(space, {.snapshot = snapshot_,
                                     .lower = std::string(lower),
                                     .upper = std::string(upper),
-                                    .tier = tier_});
+                                    .tier = tier_,
+                                    .fill_cache = use_ == CacheUse::kFill});
 }
 
 bool SingleProbe::get(Space space, std::string_view key, std::string* value) {

@@ -69,11 +69,14 @@ class Reader {
   Status error_;
 };
 
+// Whether what a cursor reads is kept in the block cache: a long scan would sweep it.
+enum class CacheUse : uint8_t { kFill, kPassBy };
+
 // Reads an engine at a snapshot, or at its latest state when `snapshot` is null.
 class EngineReader : public Reader {
  public:
-  EngineReader(Engine& engine, const Snapshot* snapshot, Tier tier)
-      : engine_(engine), snapshot_(snapshot), tier_(tier) {}
+  EngineReader(Engine& engine, const Snapshot* snapshot, Tier tier, CacheUse use = CacheUse::kFill)
+      : engine_(engine), snapshot_(snapshot), tier_(tier), use_(use) {}
 
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
@@ -86,6 +89,7 @@ class EngineReader : public Reader {
   Engine& engine_;
   const Snapshot* snapshot_;
   Tier tier_;
+  CacheUse use_;
 };
 
 // One lookup of the latest state in memory. A second read would not be of the same state as the

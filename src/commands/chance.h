@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 
 #include "src/command/context.h"
-#include "src/types/drawn_source.h"
+#include "src/types/piece_source.h"
 
 namespace ingot::commands {
 
@@ -22,6 +23,12 @@ using Random = std::mt19937_64;
 // Each thread's own.
 Random& dice();
 
+// Writes `count` elements. Not always on the same thread, one call at a time.
+using Draw = std::function<void(storage::Reader& data, uint64_t count, command::ReplySink& reply)>;
+
+// `count` draws as a streamed reply, from the view.
+std::unique_ptr<net::BodySource> stream_draws(command::ReadContext& ctx, uint64_t count, Draw draw);
+
 // Answers `count` draws, repetitions included. `walks`: even a few need the pool. `announce` writes
 // the reply's header, `make_draw` gives what writes draws behind it.
 template <typename MakeDraw, typename Announce>
@@ -30,11 +37,10 @@ void reply_draws(command::ReadContext& ctx, uint64_t count, bool walks, const Ma
   const bool holds_many = count > kHeldDraws && !ctx.view;
   if ((walks || holds_many) && !ctx.keys.data().begin_walk()) return;
   if (holds_many && count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
-  const types::DrawnSource::Draw draw = make_draw();
+  const Draw draw = make_draw();
   announce(count);
   if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
-  ctx.reply.elements(std::make_unique<types::DrawnSource>(ctx.services, ctx.view, count, draw,
-                                                          ctx.reply.version()));
+  ctx.reply.elements(stream_draws(ctx, count, draw));
 }
 
 }  // namespace ingot::commands

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "src/types/range_source.h"
+#include "src/types/piece_source.h"
 
 namespace ingot::commands {
 namespace {
@@ -14,12 +14,15 @@ constexpr uint64_t kStreamedFrom = 512;
 
 }  // namespace
 
-void reply_elements(command::ReadContext& ctx, storage::Space space, std::string lower,
-                    std::string upper, uint64_t count, WriteElement write) {
+void reply_elements(command::ReadContext& ctx, types::RecordRange range, uint64_t count,
+                    WriteElement write) {
   if (count < kStreamedFrom || !ctx.view) {
     if (count >= kStreamedFrom && !ctx.keys.data().begin_walk()) return;
-    const auto at = ctx.keys.data().cursor(space, lower, upper);
-    for (at->seek(lower); at->valid(); at->next()) write(at->key(), at->value(), ctx.reply);
+    const auto at = ctx.keys.data().cursor(range.space, range.lower, range.upper);
+    range.reverse ? at->seek_for_prev(range.upper) : at->seek(range.lower);
+    for (; at->valid(); range.reverse ? at->prev() : at->next()) {
+      write(at->key(), at->value(), ctx.reply);
+    }
     return ctx.keys.data().check(*at);
   }
   auto encode = [write = std::move(write), version = ctx.reply.version()](
@@ -29,12 +32,8 @@ void reply_elements(command::ReadContext& ctx, storage::Space space, std::string
     write(key, value, sink);
     out->append(piece.bytes);
   };
-  ctx.reply.elements(std::make_unique<types::RangeSource>(
-      ctx.services, types::RangeSource::Range{.view = ctx.view,
-                                              .space = space,
-                                              .lower = std::move(lower),
-                                              .upper = std::move(upper),
-                                              .encode = std::move(encode)}));
+  ctx.reply.elements(std::make_unique<types::PieceSource>(
+      ctx.services, ctx.view, types::read_range(std::move(range), std::move(encode))));
 }
 
 }  // namespace ingot::commands

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "src/command/context.h"
-#include "storage/spaces.h"
+#include "src/types/piece_source.h"
 
 namespace ingot::commands {
 
@@ -17,9 +17,9 @@ namespace ingot::commands {
 using WriteElement =
     std::function<void(std::string_view key, std::string_view value, command::ReplySink& reply)>;
 
-// Every record of [lower, upper) in key order, `count` of them, behind the header that the caller
-// has announced (reply.array(count), reply.map(count), ...).
-void reply_elements(command::ReadContext& ctx, storage::Space space, std::string lower,
-                    std::string upper, uint64_t count, WriteElement write);
+// Every record of the range, `count` of them, behind the header that the caller has announced
+// (reply.array(count), reply.map(count), ...).
+void reply_elements(command::ReadContext& ctx, types::RecordRange range, uint64_t count,
+                    WriteElement write);
 
 }  // namespace ingot::commands

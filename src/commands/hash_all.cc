@@ -57,8 +57,11 @@ void reply_all(ReadContext& ctx, Args args, Part part) {
     });
   }
   const storage::CollectionId id = record.collection()->id;
-  reply_elements(ctx, storage::Space::kData, storage::collection_begin(id),
-                 storage::collection_end(id), count,
+  reply_elements(ctx,
+                 {.space = storage::Space::kData,
+                  .lower = storage::collection_begin(id),
+                  .upper = storage::collection_end(id)},
+                 count,
                  [part, now_ms = ctx.now_ms()](std::string_view key, std::string_view stored,
                                                ReplySink& reply) {
                    HashValue value;

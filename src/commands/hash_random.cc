@@ -81,8 +81,11 @@ void reply_distinct(Source& source, const Request& request, uint64_t wanted) {
       return true;
     });
   }
-  reply_elements(ctx, storage::Space::kData, storage::collection_begin(source.id()),
-                 storage::collection_end(source.id()), source.length,
+  reply_elements(ctx,
+                 {.space = storage::Space::kData,
+                  .lower = storage::collection_begin(source.id()),
+                  .upper = storage::collection_end(source.id())},
+                 source.length,
                  [takes, now_ms = ctx.now_ms(), with_values = request.with_values](
                      std::string_view key, std::string_view stored, ReplySink& reply) mutable {
                    HashValue value;
@@ -111,7 +114,7 @@ void reply_few(Source& source, const Request& request) {
 
 // Draws from a small hash, or from one that has to be walked because fields have expired: its live
 // fields are held.
-types::DrawnSource::Draw draw_from_held(Source& source, bool with_values) {
+Draw draw_from_held(Source& source, bool with_values) {
   std::vector<std::pair<std::string, std::string>> pairs;
   source.hash.walk([&](std::string_view field, const HashValue& value) {
     pairs.emplace_back(field, with_values ? value.bytes : std::string_view());
@@ -126,7 +129,7 @@ types::DrawnSource::Draw draw_from_held(Source& source, bool with_values) {
       };
 }
 
-types::DrawnSource::Draw draw_from_table(const Source& source, bool with_values) {
+Draw draw_from_table(const Source& source, bool with_values) {
   return [id = source.id(), length = source.length, with_values](storage::Reader& data,
                                                                  uint64_t count, ReplySink& reply) {
     types::MemberTable table(data, id);

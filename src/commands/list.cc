@@ -216,9 +216,11 @@ void lrange(ReadContext& ctx, Args args) {
   ctx.reply.array(count);
   if (count == 0) return;
   if (list->is_large()) {
-    return reply_elements(ctx, storage::Space::kData, list->key_at(selected.first),
-                          list->key_at(selected.end), count,
-                          [](std::string_view, std::string_view stored, ReplySink& reply) {
+    return reply_elements(ctx,
+                          {.space = storage::Space::kData,
+                           .lower = list->key_at(selected.first),
+                           .upper = list->key_at(selected.end)},
+                          count, [](std::string_view, std::string_view stored, ReplySink& reply) {
                             reply.bulk(types::element_of(stored));
                           });
   }

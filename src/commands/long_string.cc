@@ -46,7 +46,7 @@ std::map<uint32_t, std::string> uncommitted_chunks(storage::Reader& data,
 }
 
 void stream(Services& services, types::KeyReader& keys, ReplySink& reply, ViewPtr view,
-            types::StringSource::Span span) {
+            types::StringSpan span) {
   if (view == nullptr) {
     // Of what a view taken now does not have, the writer's group knows. A probe knows no state to
     // take a view of; a second look-up makes it give up.
@@ -56,10 +56,9 @@ void stream(Services& services, types::KeyReader& keys, ReplySink& reply, ViewPt
     view = services.store.view();
     span.patches = uncommitted_chunks(keys.data(), span.id);
   }
-  span.view = std::move(view);
-  const uint64_t bytes = span.bytes;
-  reply.stream(
-      {.bytes = bytes, .source = std::make_unique<types::StringSource>(services, std::move(span))});
+  reply.stream({.bytes = span.bytes,
+                .source = std::make_unique<types::PieceSource>(services, std::move(view),
+                                                               types::read_span(std::move(span)))});
 }
 
 void reply_range(Services& services, types::KeyReader& keys, ReplySink& reply, const ViewPtr& view,

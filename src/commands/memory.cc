@@ -56,7 +56,7 @@ void usage(ReadContext& ctx, Args args) {
   types::Record record;
   if (!look_at(ctx.keys, ctx.db, args[2], &record)) return ctx.reply.null();
   uint64_t bytes =
-      storage::meta_key(ctx.keys.keyspace(ctx.db), args[2]).size() + record.stored_bytes();
+      storage::meta_key(ctx.keys.keyspace(ctx.db), args[2]).size() + record.bytes().size();
   if (record.collection()) {
     if (samples > kSamples && !ctx.keys.data().begin_walk()) return;
     if (record.type() == storage::ValueType::kString) {

@@ -15,7 +15,7 @@
 #include "src/exec/services.h"
 #include "src/types/key_cursor.h"
 #include "src/types/key_walk.h"
-#include "src/types/range_source.h"
+#include "src/types/piece_source.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
@@ -92,13 +92,11 @@ void stream_names(ReadContext& ctx, std::string_view text) {
     if (metadata.expire_ms != 0 && metadata.expire_ms <= now_ms) return;
     net::RespWriter(*out, 2).bulk(name);
   };
-  ctx.reply.elements(std::make_unique<types::RangeSource>(
-      ctx.services,
-      types::RangeSource::Range{.view = ctx.view,
-                                .space = storage::Space::kMeta,
-                                .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
-                                .upper = storage::meta_key_end(keyspace),
-                                .encode = std::move(encode)}));
+  types::RecordRange range{.space = storage::Space::kMeta,
+                           .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
+                           .upper = storage::meta_key_end(keyspace)};
+  ctx.reply.elements(std::make_unique<types::PieceSource>(
+      ctx.services, ctx.view, types::read_range(std::move(range), std::move(encode))));
 }
 
 void keys(ReadContext& ctx, Args args) {

@@ -120,8 +120,11 @@ void smembers(ReadContext& ctx, Args args) {
   if (!set) return;
   if (set->is_large() && record.limit_passed()) {
     const storage::CollectionId id = record.collection()->id;
-    return reply_elements(ctx, storage::Space::kData, storage::collection_begin(id),
-                          storage::collection_end(id), set->size(),
+    return reply_elements(ctx,
+                          {.space = storage::Space::kData,
+                           .lower = storage::collection_begin(id),
+                           .upper = storage::collection_end(id)},
+                          set->size(),
                           [](std::string_view element, std::string_view, ReplySink& reply) {
                             reply.bulk(types::member_of(element));
                           });

@@ -1,8 +1,7 @@
 // Several sets at once: SINTER, SUNION, SDIFF, their STORE forms, SINTERCARD.
 #include <algorithm>
-#include <boost/unordered/unordered_flat_set.hpp>
-#include <deque>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +11,11 @@
 #include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
+#include "src/commands/store_built.h"
+#include "src/types/combination.h"
+#include "src/types/member_table.h"
+#include "src/types/piece_source.h"
+#include "src/types/set_builder.h"
 
 namespace ingot::commands {
 namespace {
@@ -26,126 +30,124 @@ using command::key_at;
 using command::keys_between;
 using command::ReadContext;
 using command::WriteContext;
-using types::Found;
+using types::Combination;
 using types::Record;
-using types::SetReader;
+using Operation = Combination::Operation;
 
 // More members than this, in all sources together, are no longer a short command.
 constexpr uint64_t kShortWork = 512;
+// A longer reply is counted first and then streamed.
+constexpr size_t kHeldBytesMax = 1 << 20;
 
-// The sets of some keys; those that are not there are left out, but counted.
-struct Sources {
-  std::deque<Record> records;
-  std::vector<SetReader> sets;
-  size_t missing = 0;
-  bool first_is_missing = false;
-  uint64_t members = 0;  // of all together
-};
-
-// False when an error was answered, or the command must run elsewhere.
-template <typename Context>
-bool open_sources(Context& ctx, Args names, Sources* sources) {
+std::vector<types::CombinedSource> find_sources(types::KeyReader& keys, int db, Args names,
+                                                bool* wrong_type) {
+  std::vector<types::CombinedSource> sources;
   for (const std::string_view name : names) {
-    Record& record = sources->records.emplace_back();
-    Found found;
-    auto set = read_set(ctx, name, &record, &found);
-    if (found == Found::kWrongType) return false;
-    if (!set) {
-      sources->first_is_missing = sources->first_is_missing || sources->records.size() == 1;
-      ++sources->missing;
-      continue;
-    }
-    sources->members += set->size();
-    sources->sets.push_back(*set);
+    Record record;
+    const auto found = types::find_as(keys, db, name, storage::ValueType::kSet, &record);
+    *wrong_type = *wrong_type || found == types::Found::kWrongType;
+    sources.emplace_back();
+    if (found == types::Found::kYes) sources.back().record = std::move(record);
   }
-  return sources->members <= kShortWork || ctx.keys.data().begin_walk();
+  return sources;
 }
 
-using Each = SetReader::Each;
-
-// What is in all of them: a walk over the smallest, look-ups in the others.
-void intersect(Sources& sources, const Each& each) {
-  if (sources.missing != 0 || sources.sets.empty()) return;
-  std::vector<SetReader*> by_size;
-  for (SetReader& set : sources.sets) by_size.push_back(&set);
-  std::ranges::stable_sort(by_size, {}, &SetReader::size);
-  const std::span others(by_size.begin() + 1, by_size.end());
-  by_size.front()->walk([&](std::string_view member) {
-    const bool everywhere =
-        std::ranges::all_of(others, [&](SetReader* other) { return other->contains(member); });
-    return !everywhere || each(member);
-  });
-}
-
-void unite(Sources& sources, const Each& each) {
-  boost::unordered_flat_set<std::string> seen;
-  for (SetReader& set : sources.sets) {
-    set.walk([&](std::string_view member) { return !seen.emplace(member).second || each(member); });
+// Null when an error was answered, or the command must run elsewhere.
+template <typename Context>
+std::shared_ptr<Combination> open_sources(Context& ctx, Args names, Operation operation) {
+  bool wrong_type = false;
+  auto sources = find_sources(ctx.keys, ctx.db, names, &wrong_type);
+  if (wrong_type) {
+    ctx.reply.error(command::error::kWrongType);
+    return nullptr;
   }
+  auto combination = std::make_shared<Combination>(ctx.keys.data(), operation, std::move(sources));
+  const bool is_short = combination->members() <= kShortWork;
+  return is_short || ctx.keys.data().begin_walk() ? combination : nullptr;
 }
 
-// What is in the first and in no other.
-void subtract(Sources& sources, const Each& each) {
-  if (sources.first_is_missing || sources.sets.empty()) return;
-  const std::span others(sources.sets.begin() + 1, sources.sets.end());
-  sources.sets.front().walk([&](std::string_view member) {
-    const bool elsewhere =
-        std::ranges::any_of(others, [&](SetReader& other) { return other.contains(member); });
-    return elsewhere || each(member);
-  });
+// The members of a result once more, from the view, while the client takes them.
+void stream_members(ReadContext& ctx, std::shared_ptr<Combination> combination) {
+  auto read = [combination = std::move(combination), from = std::string()](
+                  storage::Reader& data, std::string* piece) mutable {
+    bool more = false;
+    combination->walk(data, from, [&](std::string_view element, double) {
+      more = piece->size() >= types::kPieceBytes;
+      if (more) {
+        from = element;
+      } else {
+        net::RespWriter(*piece, 2).bulk(types::member_of_element(element));
+      }
+      return !more;
+    });
+    return more;
+  };
+  ctx.reply.elements(std::make_unique<types::PieceSource>(ctx.services, ctx.view, std::move(read)));
 }
-
-using Operation = void (*)(Sources&, const Each&);
 
 void reply_result(ReadContext& ctx, Args args, Operation operation) {
-  Sources sources;
-  if (!open_sources(ctx, args.subspan(1), &sources)) return;
+  const auto combination = open_sources(ctx, args.subspan(1), operation);
+  if (!combination) return;
   std::vector<std::string> members;
-  operation(sources, [&](std::string_view member) {
-    members.emplace_back(member);
+  size_t bytes = 0;
+  uint64_t count = 0;
+  combination->walk(ctx.keys.data(), {}, [&](std::string_view element, double) {
+    ++count;
+    if (ctx.view && bytes > kHeldBytesMax) return true;  // only counted, for the header
+    members.emplace_back(types::member_of_element(element));
+    bytes += members.back().size() + sizeof(std::string);
     return true;
   });
-  ctx.reply.set(members.size());
+  ctx.reply.set(count);
+  if (count > members.size()) return stream_members(ctx, combination);
+  if (combination->may_be_intset()) std::ranges::sort(members, {}, types::intset_number);
   for (const std::string& member : members) ctx.reply.bulk(member);
 }
 
 void sinter(ReadContext& ctx, Args args) {
-  reply_result(ctx, args, intersect);
+  reply_result(ctx, args, Operation::kIntersection);
 }
 void sunion(ReadContext& ctx, Args args) {
-  reply_result(ctx, args, unite);
+  reply_result(ctx, args, Operation::kUnion);
 }
 void sdiff(ReadContext& ctx, Args args) {
-  reply_result(ctx, args, subtract);
+  reply_result(ctx, args, Operation::kDifference);
 }
 
 void store_result(WriteContext& ctx, Args args, Operation operation, std::string_view event) {
-  Sources sources;
-  if (!open_sources(ctx, args.subspan(2), &sources)) return;
-  Record before;
-  const bool exists = ctx.keys.peek(ctx.db, args[1], &before);
-  types::SetWriter target(ctx.keys, ctx.db, args[1], exists ? &before : nullptr, set_limits(ctx),
-                          types::SetWriter::Begin::kFresh);
-  operation(sources, [&](std::string_view member) {
-    target.add(member);
-    return true;
-  });
-  if (target.finish()) {
-    ctx.keys.notify(notify::kSet, event, ctx.db, args[1]);
-  } else if (exists) {
-    ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  }
-  ctx.reply.integer(static_cast<int64_t>(target.size()));
+  const Args sources = args.subspan(2);
+  const auto combination = open_sources(ctx, sources, operation);
+  if (!combination) return;
+  store_built(ctx,
+              {.target = args[1],
+               .sources = sources,
+               .is_large = combination->members() > kShortWork,
+               .kind = notify::kSet,
+               .event = event},
+              [operation, db = ctx.db, limits = set_limits(ctx),
+               names = std::vector<std::string>(sources.begin(), sources.end())](
+                  types::KeyReader& keys, const types::PutElement& put) {
+                const std::vector<std::string_view> views(names.begin(), names.end());
+                bool wrong_type = false;  // then the keys have changed, and the command runs again
+                const Combination result(keys.data(), operation,
+                                         find_sources(keys, db, views, &wrong_type));
+                types::SetBuilder set(limits, put);
+                result.walk(keys.data(), {}, [&](std::string_view element, double) {
+                  set.add(types::member_of_element(element));
+                  return true;
+                });
+                return set.finish();
+              });
 }
 
 void sinterstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args, intersect, "sinterstore");
+  store_result(ctx, args, Operation::kIntersection, "sinterstore");
 }
 void sunionstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args, unite, "sunionstore");
+  store_result(ctx, args, Operation::kUnion, "sunionstore");
 }
 void sdiffstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args, subtract, "sdiffstore");
+  store_result(ctx, args, Operation::kDifference, "sdiffstore");
 }
 
 void sintercard(ReadContext& ctx, Args args) {
@@ -166,10 +168,11 @@ void sintercard(ReadContext& ctx, Args args) {
                                     "ERR LIMIT can't be negative");
   }
   if (options.failed()) return ctx.reply.error(options.error());
-  Sources sources;
-  if (!open_sources(ctx, args.subspan(2, keys), &sources)) return;
+  const auto combination = open_sources(ctx, args.subspan(2, keys), Operation::kIntersection);
+  if (!combination) return;
   int64_t found = 0;
-  intersect(sources, [&](std::string_view) { return ++found != limit; });
+  combination->walk(ctx.keys.data(), {},
+                    [&](std::string_view, double) { return ++found != limit; });
   ctx.reply.integer(found);
 }
 

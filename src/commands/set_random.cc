@@ -55,7 +55,7 @@ std::vector<std::string> draw_distinct(SetReader& set, uint64_t wanted) {
   return members;
 }
 
-types::DrawnSource::Draw repeated_draw(SetReader& set, const Record& record) {
+Draw repeated_draw(SetReader& set, const Record& record) {
   if (set.is_large()) {
     const storage::CollectionId id = record.collection()->id;
     return [id, size = set.size()](storage::Reader& data, uint64_t count, ReplySink& reply) {

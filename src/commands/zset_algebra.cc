@@ -1,11 +1,7 @@
 // Several sorted sets, or sets, at once: ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD.
 #include <algorithm>
-#include <boost/unordered/unordered_flat_map.hpp>
-#include <cmath>
-#include <deque>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,9 +9,16 @@
 
 #include "src/command/args.h"
 #include "src/command/context.h"
+#include "src/commands/element_reply.h"
 #include "src/commands/families.h"
+#include "src/commands/store_built.h"
 #include "src/commands/zset_key.h"
-#include "src/types/set.h"
+#include "src/exec/store.h"
+#include "src/types/combination.h"
+#include "src/types/member_table.h"
+#include "src/types/sorted_set_builder.h"
+#include "src/types/sorted_set_bytes.h"
+#include "src/types/spill_sort.h"
 
 namespace ingot::commands {
 namespace {
@@ -29,77 +32,23 @@ using command::Args;
 using command::CommandRow;
 using command::key_at;
 using command::ReadContext;
+using command::ReplySink;
 using command::WriteContext;
+using types::Combination;
 using types::Record;
-using types::ScoredMember;
 
 // More members than this, in all sources together, are no longer a short command.
 constexpr uint64_t kShortWork = 512;
 
-// A sorted set, or a set whose members all have the score 1, with the weight of its scores.
-class Source {
- public:
-  Source(storage::Reader& data, const Record& record) {
-    if (record.type() == storage::ValueType::kSet) {
-      set_.emplace(data, record);
-    } else {
-      zset_.emplace(data, record);
-    }
-  }
-
-  double weight = 1;
-
-  uint64_t size() const { return set_ ? set_->size() : zset_->size(); }
-  // With its weight.
-  std::optional<double> score(std::string_view member) {
-    if (!set_) {
-      const auto score = zset_->score(member);
-      return score ? std::optional(weighted(*score)) : std::nullopt;
-    }
-    return set_->contains(member) ? std::optional(weighted(1)) : std::nullopt;
-  }
-  void walk(const types::SortedSetReader::Each& each) {
-    if (set_) {
-      set_->walk([&](std::string_view member) { return each(member, weighted(1)); });
-    } else {
-      zset_->walk(
-          [&](std::string_view member, double score) { return each(member, weighted(score)); });
-    }
-  }
-
- private:
-  double weighted(double score) const {
-    const double value = weight * score;
-    return std::isnan(value) ? 0 : value;  // infinity times zero
-  }
-
-  std::optional<types::SetReader> set_;
-  std::optional<types::SortedSetReader> zset_;
-};
-
-enum class Aggregate : uint8_t { kSum, kMin, kMax };
-
-enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
+using Aggregate = Combination::Aggregate;
+using Operation = Combination::Operation;
 
 struct Query {
-  std::deque<Record> records;
-  std::vector<std::unique_ptr<Source>> sources;  // null: no such key
+  std::vector<types::CombinedSource> sources;
   Aggregate aggregate = Aggregate::kSum;
   bool with_scores = false;
   int64_t limit = 0;
 };
-
-double combine(Aggregate aggregate, double a, double b) {
-  switch (aggregate) {
-    case Aggregate::kSum:
-      return std::isnan(a + b) ? 0 : a + b;  // infinity minus infinity
-    case Aggregate::kMin:
-      return std::min(a, b);
-    case Aggregate::kMax:
-      return std::max(a, b);
-  }
-  return a;
-}
 
 struct Form {
   std::string_view command;
@@ -109,9 +58,8 @@ struct Form {
 };
 
 void read_weights(ArgReader& options, Query* query) {
-  for (auto& source : query->sources) {
-    const double weight = options.real("ERR weight value is not a float");
-    if (source) source->weight = weight;
+  for (types::CombinedSource& source : query->sources) {
+    source.weight = options.real("ERR weight value is not a float");
   }
 }
 
@@ -142,8 +90,22 @@ void read_options(ArgReader& options, const Form& form, Query* query) {
   }
 }
 
-// `args` begin with the number of keys. False when an error was answered, or the command must run
-// elsewhere.
+// The sets and sorted sets of these keys.
+std::vector<types::CombinedSource> find_sources(types::KeyReader& keys, int db, Args names,
+                                                bool* wrong_type) {
+  std::vector<types::CombinedSource> sources;
+  for (const std::string_view name : names) {
+    Record record;
+    sources.emplace_back();
+    if (!keys.find(db, name, &record)) continue;
+    *wrong_type = *wrong_type || (record.type() != storage::ValueType::kSortedSet &&
+                                  record.type() != storage::ValueType::kSet);
+    sources.back().record = std::move(record);
+  }
+  return sources;
+}
+
+// `args` begin with the number of keys. False when an error was answered.
 template <typename Context>
 bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
   const auto count = command::parse_integer(args[0]);
@@ -161,20 +123,11 @@ bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
     return false;
   }
   const auto keys = static_cast<size_t>(*count);
-  uint64_t members = 0;
-  for (const std::string_view name : args.subspan(1, keys)) {
-    Record& record = query->records.emplace_back();
-    if (!ctx.keys.find(ctx.db, name, &record)) {
-      query->sources.push_back(nullptr);
-      continue;
-    }
-    if (record.type() != storage::ValueType::kSet &&
-        record.type() != storage::ValueType::kSortedSet) {
-      ctx.reply.error(command::error::kWrongType);
-      return false;
-    }
-    query->sources.push_back(std::make_unique<Source>(ctx.keys.data(), record));
-    members += query->sources.back()->size();
+  bool wrong_type = false;
+  query->sources = find_sources(ctx.keys, ctx.db, args.subspan(1, keys), &wrong_type);
+  if (wrong_type) {
+    ctx.reply.error(command::error::kWrongType);
+    return false;
   }
   ArgReader options(args, 1 + keys);
   read_options(options, form, query);
@@ -182,85 +135,61 @@ bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
     ctx.reply.error(options.error());
     return false;
   }
-  return members <= kShortWork || ctx.keys.data().begin_walk();
+  return true;
 }
 
-std::vector<Source*> by_size(const Query& query) {
-  std::vector<Source*> sources;
-  for (const auto& source : query.sources) {
-    if (source) sources.push_back(source.get());
-  }
-  std::ranges::stable_sort(sources, {}, &Source::size);
-  return sources;
-}
-
-using Scores = std::vector<ScoredMember>;
-
-Scores unite(const Query& query) {
-  boost::unordered_flat_map<std::string, double> scores;
-  for (Source* source : by_size(query)) {
-    source->walk([&](std::string_view member, double score) {
-      const auto [at, is_new] = scores.try_emplace(std::string(member), score);
-      if (!is_new) at->second = combine(query.aggregate, at->second, score);
-      return true;
-    });
-  }
-  Scores result;
-  for (auto& [member, score] : scores) result.push_back({.score = score, .member = member});
-  return result;
-}
-
-Scores intersect(const Query& query) {
-  const std::vector<Source*> sources = by_size(query);
-  Scores result;
-  if (sources.size() != query.sources.size()) return result;
-  sources.front()->walk([&](std::string_view member, double score) {
-    for (Source* other : std::span(sources).subspan(1)) {
-      const auto there = other->score(member);
-      if (!there) return true;
-      score = combine(query.aggregate, score, *there);
-    }
-    result.push_back({.score = score, .member = std::string(member)});
-    return query.limit == 0 || static_cast<int64_t>(result.size()) < query.limit;
-  });
-  return result;
-}
-
-Scores subtract(const Query& query) {
-  Scores result;
-  if (!query.sources.front()) return result;
-  query.sources.front()->walk([&](std::string_view member, double score) {
-    for (const auto& other : std::span(query.sources).subspan(1)) {
-      if (other && other->score(member)) return true;
-    }
-    result.push_back({.score = score, .member = std::string(member)});
+// The result in the order of the scores: the items of a sorted set, "-" where the score is -0.
+std::shared_ptr<types::SpillSort> sort_result(command::Services& services, storage::Reader& data,
+                                              const Combination& combination, size_t* longest) {
+  auto sorted = std::make_shared<types::SpillSort>(services);
+  combination.walk(data, {}, [&](std::string_view element, double score) {
+    const std::string_view member = types::member_of_element(element);
+    *longest = std::max(*longest, member.size());
+    sorted->add(types::item_of(score, member), types::needs_mark(score) ? "-" : "");
     return true;
   });
-  return result;
+  const storage::Status status = sorted->finish();
+  if (!status.ok()) data.latch_error(status);
+  return sorted;
 }
 
-Scores evaluate(const Query& query, Operation operation) {
-  Scores result = operation == Operation::kUnion          ? unite(query)
-                  : operation == Operation::kIntersection ? intersect(query)
-                                                          : subtract(query);
-  std::ranges::sort(result, [](const ScoredMember& a, const ScoredMember& b) {
-    return a.score != b.score ? a.score < b.score : a.member < b.member;
-  });
-  return result;
+void write_item(ReplySink& reply, bool with_score, std::string_view item, std::string_view mark) {
+  if (with_score && reply.version() > 2) reply.array(2);
+  reply.bulk(item.substr(types::kScoreBytes));
+  if (with_score) reply.real(types::score_of(item, !mark.empty()));
 }
 
 void reply_result(ReadContext& ctx, Args args, const Form& form) {
   Query query;
   if (!read_query(ctx, args.subspan(1), form, &query)) return;
-  const Scores result = evaluate(query, form.operation);
-  if (form.counts) return ctx.reply.integer(static_cast<int64_t>(result.size()));
-  const bool nested = query.with_scores && ctx.reply.version() > 2;
-  ctx.reply.array(query.with_scores && !nested ? 2 * result.size() : result.size());
-  for (const ScoredMember& each : result) {
-    if (nested) ctx.reply.array(2);
-    ctx.reply.bulk(each.member);
-    if (query.with_scores) ctx.reply.real(each.score);
+  storage::Reader& data = ctx.keys.data();
+  const Combination combination(data, form.operation, std::move(query.sources), query.aggregate);
+  if (combination.members() > kShortWork && !data.begin_walk()) return;
+  if (form.counts) {
+    int64_t found = 0;
+    combination.walk(data, {}, [&](std::string_view, double) { return ++found != query.limit; });
+    return ctx.reply.integer(found);
   }
+  size_t longest = 0;
+  const auto sorted = sort_result(ctx.services, data, combination, &longest);
+  const bool scores = query.with_scores;
+  ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * sorted->size() : sorted->size());
+  if (data.failed()) return;
+  if (!sorted->spilled() || !ctx.view) {
+    const storage::Status status = sorted->walk([&](std::string_view item, std::string_view mark) {
+      write_item(ctx.reply, scores, item, mark);
+      return true;
+    });
+    if (!status.ok()) data.latch_error(status);
+    return;
+  }
+  auto write = [sorted, scores](std::string_view key, std::string_view record, ReplySink& reply) {
+    using types::SpillSort;
+    write_item(reply, scores, SpillSort::key_of(key), SpillSort::value_of(record));
+  };
+  // Of a later state: the view of the command does not have what was spilled.
+  ctx.view = ctx.services.store.view();
+  reply_elements(ctx, sorted->range(), sorted->size(), std::move(write));
 }
 
 void zunion(ReadContext& ctx, Args args) {
@@ -277,24 +206,47 @@ void zintercard(ReadContext& ctx, Args args) {
                {.command = "zintercard", .operation = Operation::kIntersection, .counts = true});
 }
 
+types::BuiltValue build_result(command::Services& services, storage::Reader& data,
+                               const Combination& combination, const types::SortedSetLimits& limits,
+                               const types::PutElement& put) {
+  size_t longest = 0;
+  const auto sorted = sort_result(services, data, combination, &longest);
+  types::SortedSetBuilder set(limits, put);
+  set.expect(sorted->size(), longest);
+  const storage::Status status = sorted->walk([&](std::string_view item, std::string_view mark) {
+    set.add(item.substr(types::kScoreBytes), types::score_of(item, !mark.empty()));
+    return true;
+  });
+  if (!status.ok()) data.latch_error(status);
+  return set.finish();
+}
+
 void store_result(WriteContext& ctx, Args args, const Form& form) {
   Query query;
   if (!read_query(ctx, args.subspan(2), form, &query)) return;
-  const Scores result = evaluate(query, form.operation);
-  Record before;
-  const bool exists = ctx.keys.peek(ctx.db, args[1], &before);
-  types::SortedSetWriter target(ctx.keys, ctx.db, args[1], exists ? &before : nullptr,
-                                zset_limits(ctx), /*fresh=*/true);
-  size_t longest = 0;
-  for (const ScoredMember& each : result) longest = std::max(longest, each.member.size());
-  target.expect(result.size(), longest);
-  for (const ScoredMember& each : result) target.put(each.member, each.score);
-  if (target.finish()) {
-    ctx.keys.notify(notify::kZset, form.command, ctx.db, args[1]);
-  } else if (exists) {
-    ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  }
-  ctx.reply.integer(static_cast<int64_t>(target.size()));
+  const Args names = args.subspan(3, query.sources.size());
+  std::vector<double> weights;
+  for (const types::CombinedSource& source : query.sources) weights.push_back(source.weight);
+  const Combination combination(ctx.keys.data(), form.operation, std::move(query.sources));
+  store_built(ctx,
+              {.target = args[1],
+               .sources = names,
+               .is_large = combination.members() > kShortWork,
+               .kind = notify::kZset,
+               .event = form.command},
+              [&services = ctx.services, db = ctx.db, operation = form.operation,
+               aggregate = query.aggregate, weights = std::move(weights), limits = zset_limits(ctx),
+               keys_of = std::vector<std::string>(names.begin(), names.end())](
+                  types::KeyReader& keys, const types::PutElement& put) {
+                const std::vector<std::string_view> views(keys_of.begin(), keys_of.end());
+                bool wrong_type = false;
+                auto sources = find_sources(keys, db, views, &wrong_type);
+                // Then the keys have changed since, and the command runs again.
+                if (wrong_type) return types::BuiltValue{};
+                for (size_t i = 0; i < sources.size(); ++i) sources[i].weight = weights[i];
+                const Combination result(keys.data(), operation, std::move(sources), aggregate);
+                return build_result(services, keys.data(), result, limits, put);
+              });
 }
 
 void zunionstore(WriteContext& ctx, Args args) {

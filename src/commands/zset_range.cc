@@ -146,22 +146,44 @@ void write_member(ReplySink& reply, bool with_score, std::string_view member, do
   if (with_score) reply.real(score);
 }
 
+struct RankedReply {
+  bool scores, reverse;
+  std::string first, last;  // items
+};
+
+// The members in a record of the order space, of those from `first` to `last`.
+void write_leaf(ReplySink& reply, std::string_view record, const RankedReply& form) {
+  std::vector<std::pair<std::string_view, double>> members;
+  (void)types::read_order(record, form.first, form.last,
+                          [&](std::string_view member, double score) {
+                            members.emplace_back(member, score);
+                            return true;
+                          });
+  if (form.reverse) std::ranges::reverse(members);
+  for (const auto& [member, score] : members) write_member(reply, form.scores, member, score);
+}
+
 void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
                  const RankRange& ranks) {
   constexpr uint64_t kStreamed = 512;
   const bool scores = query.with_scores;
   if (ranks.size() >= kStreamed && !ctx.keys.data().begin_walk()) return;
   ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * ranks.size() : ranks.size());
-  if (set.is_large() && ranks.size() >= kStreamed && !query.is_reverse()) {
+  if (set.is_large() && ranks.size() >= kStreamed) {
     auto leaves = set.leaves(ranks);
+    RankedReply form{.scores = scores,
+                     .reverse = query.is_reverse(),
+                     .first = std::move(leaves.first),
+                     .last = std::move(leaves.last)};
     return reply_elements(
-        ctx, storage::Space::kOrder, std::move(leaves.lower), std::move(leaves.upper), ranks.size(),
-        [scores, first = std::move(leaves.first), last = std::move(leaves.last)](
-            std::string_view, std::string_view record, ReplySink& reply) {
-          (void)types::read_order(record, first, last, [&](std::string_view member, double score) {
-            write_member(reply, scores, member, score);
-            return true;
-          });
+        ctx,
+        {.space = storage::Space::kOrder,
+         .lower = std::move(leaves.lower),
+         .upper = std::move(leaves.upper),
+         .reverse = query.is_reverse()},
+        ranks.size(),
+        [form = std::move(form)](std::string_view, std::string_view record, ReplySink& reply) {
+          write_leaf(reply, record, form);
         });
   }
   set.walk(ranks, query.is_reverse(), [&](std::string_view member, double score) {

@@ -69,7 +69,7 @@ std::vector<ScoredMember> draw_distinct(SortedSetReader& set, uint64_t wanted) {
   return members;
 }
 
-types::DrawnSource::Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
+Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
   if (set.is_large()) {
     const storage::CollectionId id = record.collection()->id;
     return

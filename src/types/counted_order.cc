@@ -50,16 +50,34 @@ bool CountedOrder::read_leaf(std::string_view record, const Each& each) {
   return !reader.broken();
 }
 
-size_t CountedOrder::Leaf::bytes() const {
+size_t CountedOrderForm::Leaf::bytes() const {
   size_t bytes = 0;
   for (const Item& item : items) bytes += packed_bytes(item.bytes) + item.marked;
   return bytes;
 }
 
+std::string CountedOrderForm::element(Level level, std::string_view bound) {
+  return std::string(1, level).append(bound);
+}
+
+std::string CountedOrderForm::encode(const Node& node) {
+  std::string record;
+  storage::append_le64(&record, node.count);
+  return record;
+}
+
+std::string CountedOrderForm::encode(const Leaf& leaf) {
+  std::string record;
+  storage::append_le32(&record, static_cast<uint32_t>(leaf.items.size()));
+  for (const Item& item : leaf.items) {
+    if (item.marked) append_packed(&record, {});
+    append_packed(&record, item.bytes);
+  }
+  return record;
+}
+
 std::string CountedOrder::key(Level level, std::string_view bound) const {
-  std::string key = storage::collection_begin(id_);
-  key.push_back(level);
-  return key.append(bound);
+  return storage::collection_begin(id_).append(element(level, bound));
 }
 
 storage::Cursor& CountedOrder::cursor() {
@@ -192,19 +210,11 @@ std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_
 }
 
 void CountedOrderWriter::put(Level level, const Node& node) {
-  std::string count;
-  storage::append_le64(&count, node.count);
-  overlay_.put(Space::kOrder, key(level, node.bound), count);
+  overlay_.put(Space::kOrder, key(level, node.bound), encode(node));
 }
 
 void CountedOrderWriter::put(const Leaf& leaf) {
-  std::string record;
-  storage::append_le32(&record, static_cast<uint32_t>(leaf.items.size()));
-  for (const Item& item : leaf.items) {
-    if (item.marked) append_packed(&record, {});
-    append_packed(&record, item.bytes);
-  }
-  overlay_.put(Space::kOrder, key(kLeaf, leaf.bound), record);
+  overlay_.put(Space::kOrder, key(kLeaf, leaf.bound), encode(leaf));
 }
 
 void CountedOrderWriter::erase(Level level, std::string_view bound) {
@@ -325,24 +335,31 @@ void CountedOrderWriter::shrink(const Leaf& at, const Node& middle, const Node& 
   put(next);
 }
 
-void CountedOrderWriter::build(const std::function<bool(std::string* item)>& next) {
-  Leaf at;
-  uint64_t middle = 0, top = 0;
-  std::string item;
-  for (bool more = next(&item); more;) {
-    at.items.push_back({.bytes = item});
-    more = next(&item);
-    if (more && at.items.size() < kLeafItemsBuilt && at.bytes() < kLeafBytesBuilt) continue;
-    at.bound = more ? bound_of(at.items.back().bytes) : std::string(kLastBound);
-    middle += at.items.size();
-    put(at);
-    at.items.clear();
-    if (more && middle < kNodeMax[kMiddle] * 3 / 4) continue;
-    top += middle;
-    put(kMiddle, {.bound = at.bound, .count = std::exchange(middle, 0)});
-    if (more && top < kNodeMax[kTop] * 3 / 4) continue;
-    put(kTop, {.bound = at.bound, .count = std::exchange(top, 0)});
+void CountedOrderBuilder::add(std::string_view item, bool marked) {
+  // Not before the next item comes: the last record of a level has a bound of its own.
+  if (leaf_.items.size() >= kLeafItemsBuilt || leaf_.bytes() >= kLeafBytesBuilt) {
+    flush(bound_of(leaf_.items.back().bytes));
   }
+  leaf_.items.push_back({.bytes = std::string(item), .marked = marked});
+}
+
+void CountedOrderBuilder::finish() {
+  flush(std::string(kLastBound));
+}
+
+void CountedOrderBuilder::flush(std::string bound) {
+  const bool last = bound == kLastBound;
+  middle_ += leaf_.items.size();
+  leaf_.bound = bound;
+  put_(Space::kOrder, element(kLeaf, bound), encode(leaf_));
+  leaf_.items.clear();
+  if (!last && middle_ < kNodeMax[kMiddle] * 3 / 4) return;
+  top_ += middle_;
+  const Node middle{.bound = bound, .count = std::exchange(middle_, 0)};
+  put_(Space::kOrder, element(kMiddle, bound), encode(middle));
+  if (!last && top_ < kNodeMax[kTop] * 3 / 4) return;
+  const Node top{.bound = std::move(bound), .count = std::exchange(top_, 0)};
+  put_(Space::kOrder, element(kTop, top.bound), encode(top));
 }
 
 }  // namespace ingot::types

@@ -25,15 +25,42 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "src/types/built_value.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
 
 namespace ingot::types {
 
-class CountedOrder {
+// The records, for the classes below.
+class CountedOrderForm {
+ protected:
+  enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
+  static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
+  // A record: the key's part behind the level, and how many items are in it.
+  struct Node {
+    std::string bound;
+    uint64_t count = 0;
+    bool is_last() const { return bound.front() != 0; }
+  };
+  struct Item {
+    std::string bytes;
+    bool marked = false;
+  };
+  struct Leaf {
+    std::string bound;
+    std::vector<Item> items;
+    size_t bytes() const;
+  };
+  static std::string element(Level level, std::string_view bound);  // the key behind the id
+  static std::string encode(const Node& node);
+  static std::string encode(const Leaf& leaf);
+};
+
+class CountedOrder : protected CountedOrderForm {
  public:
   // No item stands before `low`: nothing walks over the records that were there.
   CountedOrder(storage::Reader& data, storage::CollectionId id, std::string_view low)
@@ -60,24 +87,6 @@ class CountedOrder {
   void set_low(std::string_view low) { low_ = low; }
 
  protected:
-  enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
-  static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
-  // A record: the key's part behind the level, and how many items are in it.
-  struct Node {
-    std::string bound;
-    uint64_t count = 0;
-    bool is_last() const { return bound.front() != 0; }
-  };
-  struct Item {
-    std::string bytes;
-    bool marked = false;
-  };
-  struct Leaf {
-    std::string bound;
-    std::vector<Item> items;
-    size_t bytes() const;
-  };
-
   std::string key(Level level, std::string_view bound) const;
   storage::Cursor& cursor();
   bool on_level(Level level) const;
@@ -107,9 +116,6 @@ class CountedOrderWriter : public CountedOrder {
   void remove(std::string_view item);
   // Removes one item and adds another; cheaper where they are near each other.
   void move(std::string_view from, std::string_view to, bool marked);
-  // Makes a sequence, of which nothing is there, of the items that `next` gives in order until it
-  // returns false.
-  void build(const std::function<bool(std::string* item)>& next);
 
  private:
   void insert(std::string_view item, bool marked);  // into its leaf alone
@@ -122,6 +128,22 @@ class CountedOrderWriter : public CountedOrder {
   void shrink(const Leaf& leaf, const Node& middle, const Node& top);
 
   storage::Overlay& overlay_;
+};
+
+// Makes a sequence of which nothing is there yet.
+class CountedOrderBuilder : CountedOrderForm {
+ public:
+  explicit CountedOrderBuilder(PutElement put) : put_(std::move(put)) {}
+
+  void add(std::string_view item, bool marked = false);  // requires rising items
+  void finish();
+
+ private:
+  void flush(std::string bound);
+
+  const PutElement put_;
+  Leaf leaf_;
+  uint64_t middle_ = 0, top_ = 0;  // items in the records that are not put yet
 };
 
 }  // namespace ingot::types

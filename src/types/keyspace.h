@@ -46,7 +46,7 @@ class Record {
   }
   // A copy to change and store; its payload points into this record.
   storage::Metadata metadata() const;
-  size_t stored_bytes() const { return bytes_.size(); }
+  const std::string& bytes() const { return bytes_; }  // as they are stored
 
  private:
   std::string bytes_;

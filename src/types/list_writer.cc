@@ -74,12 +74,13 @@ void ListWriter::make_gapped() {
   bounds_.gapped = true;
   const auto at = cursor();
   at->seek(list_key(id(), bounds_.first));
-  order().build([&](std::string* item) {
-    if (!at->valid()) return false;
-    *item = item_of(label_of(at->key()));
-    at->next();
-    return true;
-  });
+  const std::string prefix = storage::collection_begin(id());
+  CountedOrderBuilder labels(
+      [&](storage::Space space, std::string_view element, std::string_view record) {
+        keys_.overlay().put(space, std::string(prefix).append(element), record);
+      });
+  for (; at->valid(); at->next()) labels.add(item_of(label_of(at->key())));
+  labels.finish();
   keys_.data().check(*at);
 }
 

@@ -36,6 +36,16 @@ std::string member_key(storage::CollectionId id, std::string_view member) {
   return key;
 }
 
+std::string member_element(std::string_view member) {
+  std::string element;
+  storage::append_be32(&element, member_hash(member));
+  return element.append(member);
+}
+
+std::string_view member_of_element(std::string_view element) {
+  return element.substr(sizeof(uint32_t));
+}
+
 std::string_view member_of(std::string_view key) {
   return key.substr(kPrefixBytes);
 }

@@ -22,6 +22,8 @@ namespace ingot::types {
 
 uint32_t member_hash(std::string_view member);
 std::string member_key(storage::CollectionId id, std::string_view member);
+std::string member_element(std::string_view member);  // the key behind the id
+std::string_view member_of_element(std::string_view element);
 std::string_view member_of(std::string_view member_key);  // requires a whole key
 uint32_t hash_of(std::string_view member_key);
 

@@ -20,8 +20,14 @@ namespace {
 
 constexpr std::string_view kMemberValue{&storage::kPlainElement, 1};
 
-// The number that a member of an intset stands for.
-std::optional<int64_t> number_of(std::string_view member) {
+void check_whole(storage::Reader& data, const PackedReader& reader) {
+  if (!reader.broken()) return;
+  data.latch_error(Status(Status::Code::kCorruption, "unreadable member of a set"));
+}
+
+}  // namespace
+
+std::optional<int64_t> intset_number(std::string_view member) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(member.data(), member.data() + member.size(), number);
   if (error != std::errc() || end != member.data() + member.size()) return std::nullopt;
@@ -31,13 +37,6 @@ std::optional<int64_t> number_of(std::string_view member) {
   if (member != std::string_view(digits, printed.ptr)) return std::nullopt;
   return number;
 }
-
-void check_whole(storage::Reader& data, const PackedReader& reader) {
-  if (!reader.broken()) return;
-  data.latch_error(Status(Status::Code::kCorruption, "unreadable member of a set"));
-}
-
-}  // namespace
 
 uint64_t SetReader::size() const {
   if (is_large()) return record_.collection()->count;
@@ -75,7 +74,7 @@ void SetReader::walk(const Each& each) {
   }
   std::vector<std::pair<int64_t, std::string>> sorted;  // no more than an intset may have
   table.walk([&](std::string_view member, std::string_view) {
-    sorted.emplace_back(number_of(member).value_or(0), member);
+    sorted.emplace_back(intset_number(member).value_or(0), member);
     return true;
   });
   std::ranges::sort(sorted);
@@ -120,13 +119,13 @@ SetWriter::SetWriter(KeyWriter& keys, int db, std::string_view key, const Record
 // Where the member is, or where it is to be put: in its numeric place while all are integers.
 SetWriter::Place SetWriter::place_of(std::string_view member) const {
   const bool in_order = !after_.limit_passed;
-  const std::optional<int64_t> number = in_order ? number_of(member) : std::nullopt;
+  const std::optional<int64_t> number = in_order ? intset_number(member) : std::nullopt;
   PackedReader reader(packed_);
   std::string_view each;
   size_t begin = 0;
   while (reader.next(&each)) {
     if (each == member) return {.begin = begin, .end = reader.position(), .found = true};
-    if (number && number_of(each).value_or(0) > *number) break;
+    if (number && intset_number(each).value_or(0) > *number) break;
     begin = reader.position();
   }
   return {.begin = begin, .end = begin, .found = false};
@@ -142,11 +141,12 @@ bool SetWriter::add(std::string_view member) {
     std::string item;
     append_packed(&item, member);
     // A member that ends the intset goes behind the others, as all later ones.
-    packed_.insert(!after_.limit_passed && !number_of(member) ? packed_.size() : place.begin, item);
+    packed_.insert(!after_.limit_passed && !intset_number(member) ? packed_.size() : place.begin,
+                   item);
   }
   ++count_;
   changed_ = true;
-  if (!number_of(member) || count_ > limits_.intset_entries_max) after_.limit_passed = true;
+  if (!intset_number(member) || count_ > limits_.intset_entries_max) after_.limit_passed = true;
   if (!after_.collection && packed_.size() > limits_.inline_max_bytes) make_large();
   return true;
 }

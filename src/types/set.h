@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@
 #include "storage/codec.h"
 
 namespace ingot::types {
+
+// The number that a member of an intset stands for.
+std::optional<int64_t> intset_number(std::string_view member);
 
 class SetReader {
  public:

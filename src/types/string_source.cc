@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <utility>
 
-#include "src/exec/reader_pool.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types {
@@ -13,8 +14,8 @@ using storage::kStringChunkBytes;
 
 namespace {
 
-constexpr uint64_t kPieceBytes = 256 << 10;
-static_assert(kPieceBytes % kStringChunkBytes == 0);
+constexpr uint64_t kSpanPieceBytes = 256 << 10;
+static_assert(kSpanPieceBytes % kStringChunkBytes == 0);
 
 void lay_over(const std::map<uint32_t, std::string>& patches, uint64_t offset,
               std::span<char> piece) {
@@ -32,47 +33,24 @@ void lay_over(const std::map<uint32_t, std::string>& patches, uint64_t offset,
   }
 }
 
-// The next piece, up to a chunk's border; nothing when it cannot be read.
-std::optional<std::string> read_piece(storage::Engine& engine, StringSource::Span& span) {
-  const uint64_t piece_end = (span.offset / kStringChunkBytes) * kStringChunkBytes + kPieceBytes;
-  std::string piece(std::min(span.bytes, piece_end - span.offset), '\0');
-  auto cursor =
-      engine.new_cursor(storage::Space::kData, {.snapshot = span.view->snapshot(),
-                                                .lower = storage::collection_begin(span.id),
-                                                .upper = storage::collection_end(span.id),
-                                                .fill_cache = false});
-  ChunkReader reader(std::move(cursor), span.id);
-  reader.read(span.offset, piece);
-  if (!reader.status().ok()) return std::nullopt;
-  lay_over(span.patches, span.offset, piece);
-  span.offset += piece.size();
-  span.bytes -= piece.size();
-  return piece;
-}
-
 }  // namespace
 
-StringSource::StringSource(exec::Services& services, Span span)
-    : services_(services),
-      view_created_ms_(span.view->created_ms()),
-      span_(std::make_shared<Span>(std::move(span))) {}
-
-void StringSource::next(net::IoThread& thread,
-                        std::move_only_function<void(std::optional<std::string>)> done) {
-  if (span_->bytes == 0) return done("");
-  if (expired()) return done(std::nullopt);
-  services_.readers.submit([&engine = services_.store.engine(), &thread, span = span_,
-                            done = std::move(done)]() mutable {
-    auto piece = read_piece(engine, *span);
-    // The view goes before the client has the last piece.
-    if (span->bytes == 0) span->view.reset();
-    thread.post(
-        [piece = std::move(piece), done = std::move(done)]() mutable { done(std::move(piece)); });
-  });
-}
-
-bool StringSource::expired() {
-  return services_.store.now_ms() - view_created_ms_ > kViewAgeMaxMs;
+PieceSource::Read read_span(StringSpan span) {
+  return [span = std::move(span)](storage::Reader& data, std::string* piece) mutable {
+    // Up to a chunk's border.
+    const uint64_t piece_end =
+        (span.offset / kStringChunkBytes) * kStringChunkBytes + kSpanPieceBytes;
+    piece->resize(std::min(span.bytes, piece_end - span.offset));
+    ChunkReader reader(data.cursor(storage::Space::kData, storage::collection_begin(span.id),
+                                   storage::collection_end(span.id)),
+                       span.id);
+    reader.read(span.offset, *piece);
+    if (!reader.status().ok()) data.latch_error(reader.status());
+    lay_over(span.patches, span.offset, *piece);
+    span.offset += piece->size();
+    span.bytes -= piece->size();
+    return span.bytes != 0;
+  };
 }
 
 }  // namespace ingot::types

@@ -79,13 +79,12 @@ class Sequence {
   }
   void build(const std::set<std::string>& items) {
     model_ = items;
-    marks_ = false;  // what is built has none
-    auto next = model_.begin();
-    order().build([&](std::string* item) {
-      if (next == model_.end()) return false;
-      *item = *next++;
-      return true;
-    });
+    types::CountedOrderBuilder builder(
+        [&](storage::Space space, std::string_view element, std::string_view record) {
+          overlay_.put(space, storage::collection_begin(kId).append(element), record);
+        });
+    for (const std::string& item : model_) builder.add(item, marked(item));
+    builder.finish();
   }
   size_t records() {
     size_t count = 0;
@@ -105,13 +104,12 @@ class Sequence {
  private:
   CountedOrderWriter order() { return {overlay_, kId, {}}; }
   bool marked(std::string_view item) const {
-    return marks_ && !item.empty() && item.back() % 3 == 0;
+    return !item.empty() && item.back() % 3 == 0;
   }
 
   std::unique_ptr<storage::Engine> engine_ = storage::open_memory({}).first;
   storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
   std::set<std::string> model_;
-  bool marks_ = true;
 };
 
 std::string numbered(uint64_t number) {

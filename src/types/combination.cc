@@ -1,0 +1,180 @@
+// See combination.h.
+#include "src/types/combination.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <span>
+#include <utility>
+
+#include "src/types/member_cursor.h"
+#include "src/types/member_table.h"
+#include "src/types/set.h"
+#include "src/types/sorted_set.h"
+
+namespace ingot::types {
+
+using storage::ValueType;
+
+namespace {
+
+uint64_t size_of(storage::Reader& data, const Record& record) {
+  if (record.type() == ValueType::kSet) return SetReader(data, record).size();
+  return SortedSetReader(data, record).size();
+}
+
+double weighted(double weight, double score) {
+  const double value = weight * score;
+  return std::isnan(value) ? 0 : value;  // infinity times zero
+}
+
+// Looks members up in one source.
+class LookUp {
+ public:
+  LookUp(storage::Reader& data, const CombinedSource& source) : weight_(source.weight) {
+    if (source.record->type() == ValueType::kSet) {
+      set_.emplace(data, *source.record);
+    } else {
+      sorted_set_.emplace(data, *source.record);
+    }
+  }
+
+  std::optional<double> score(std::string_view member) {
+    std::optional<double> score;
+    if (sorted_set_) {
+      score = sorted_set_->score(member);
+    } else if (set_->contains(member)) {
+      score = 1;
+    }
+    return score ? std::optional(weighted(weight_, *score)) : std::nullopt;
+  }
+
+ private:
+  const double weight_;
+  std::optional<SetReader> set_;
+  std::optional<SortedSetReader> sorted_set_;
+};
+
+std::deque<LookUp> look_ups(storage::Reader& data, std::span<const CombinedSource> sources) {
+  std::deque<LookUp> look_ups;
+  for (const CombinedSource& source : sources) look_ups.emplace_back(data, source);
+  return look_ups;
+}
+
+}  // namespace
+
+Combination::Combination(storage::Reader& data, Operation operation,
+                         std::vector<CombinedSource> sources, Aggregate aggregate)
+    : operation_(operation), aggregate_(aggregate), first_missing_(!sources.front().record) {
+  std::vector<std::pair<uint64_t, CombinedSource>> present;
+  for (CombinedSource& source : sources) {
+    some_missing_ = some_missing_ || !source.record;
+    if (!source.record) continue;
+    const uint64_t size = size_of(data, *source.record);
+    members_ += size;
+    present.emplace_back(size, std::move(source));
+  }
+  if (operation != Operation::kDifference) {
+    std::ranges::stable_sort(present, {}, [](const auto& each) { return each.first; });
+  }
+  for (auto& [size, source] : present) sources_.push_back(std::move(source));
+}
+
+bool Combination::may_be_intset() const {
+  if (sources_.empty()) return true;
+  const auto is_intset = [](const CombinedSource& source) {
+    return !source.record->limit_passed();
+  };
+  return operation_ == Operation::kUnion ? std::ranges::all_of(sources_, is_intset)
+                                         : is_intset(sources_.front());
+}
+
+void Combination::walk(storage::Reader& data, std::string_view from, const Each& each) const {
+  if (sources_.empty()) return;
+  switch (operation_) {
+    case Operation::kUnion:
+      return unite(data, from, each);
+    case Operation::kIntersection:
+      if (!some_missing_) intersect(data, from, each);
+      return;
+    case Operation::kDifference:
+      if (!first_missing_) subtract(data, from, each);
+      return;
+  }
+}
+
+// A merge: `waiting` is a heap with the least element on top, of equal ones that of the smallest
+// source, because the order in which scores are added up shows in their last bits.
+void Combination::unite(storage::Reader& data, std::string_view from, const Each& each) const {
+  std::deque<MemberCursor> cursors;
+  std::vector<size_t> waiting;
+  const auto comes_later = [&](size_t a, size_t b) {
+    const int order = cursors[a].element().compare(cursors[b].element());
+    return order != 0 ? order > 0 : a > b;
+  };
+  for (const CombinedSource& source : sources_) {
+    MemberCursor& cursor = cursors.emplace_back(data, *source.record);
+    cursor.seek(from);
+    if (cursor.valid()) waiting.push_back(cursors.size() - 1);
+  }
+  std::ranges::make_heap(waiting, comes_later);
+  std::string element;
+  while (!waiting.empty() && !data.failed()) {
+    element = cursors[waiting.front()].element();
+    std::optional<double> score;
+    while (!waiting.empty() && cursors[waiting.front()].element() == element) {
+      std::ranges::pop_heap(waiting, comes_later);
+      const size_t least = waiting.back();
+      MemberCursor& cursor = cursors[least];
+      const double its = weighted(sources_[least].weight, cursor.score());
+      score = score ? combine(*score, its) : its;
+      cursor.next();
+      if (cursor.valid()) {
+        std::ranges::push_heap(waiting, comes_later);
+      } else {
+        waiting.pop_back();
+      }
+    }
+    if (!each(element, *score)) return;
+  }
+}
+
+// A walk over the smallest with look-ups in the others.
+void Combination::intersect(storage::Reader& data, std::string_view from, const Each& each) const {
+  std::deque<LookUp> others = look_ups(data, std::span(sources_).subspan(1));
+  MemberCursor at(data, *sources_.front().record);
+  for (at.seek(from); at.valid() && !data.failed(); at.next()) {
+    const std::string_view member = member_of_element(at.element());
+    std::optional<double> score = weighted(sources_.front().weight, at.score());
+    for (auto other = others.begin(); score && other != others.end(); ++other) {
+      const std::optional<double> its = other->score(member);
+      score = its ? std::optional(combine(*score, *its)) : std::nullopt;
+    }
+    if (score && !each(at.element(), *score)) return;
+  }
+}
+
+void Combination::subtract(storage::Reader& data, std::string_view from, const Each& each) const {
+  std::deque<LookUp> others = look_ups(data, std::span(sources_).subspan(1));
+  MemberCursor at(data, *sources_.front().record);
+  for (at.seek(from); at.valid() && !data.failed(); at.next()) {
+    const std::string_view member = member_of_element(at.element());
+    const bool elsewhere =
+        std::ranges::any_of(others, [&](LookUp& other) { return other.score(member).has_value(); });
+    if (!elsewhere && !each(at.element(), at.score())) return;
+  }
+}
+
+double Combination::combine(double a, double b) const {
+  switch (aggregate_) {
+    case Aggregate::kSum:
+      return std::isnan(a + b) ? 0 : a + b;  // infinity minus infinity
+    case Aggregate::kMin:
+      return std::min(a, b);
+    case Aggregate::kMax:
+      return std::max(a, b);
+  }
+  return a;
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,40 @@
+// See set_builder.h.
+#include "src/types/set_builder.h"
+
+#include <algorithm>
+
+#include "src/types/member_table.h"
+#include "src/types/packed.h"
+
+namespace ingot::types {
+
+void SetBuilder::put(std::string_view member) {
+  put_(storage::Space::kData, member_element(member), {&storage::kPlainElement, 1});
+}
+
+void SetBuilder::add(std::string_view member) {
+  ++size_;
+  if (!intset_number(member) || size_ > limits_.intset_entries_max) limit_passed_ = true;
+  if (is_large_) return put(member);
+  small_.emplace_back(member);
+  small_bytes_ += packed_bytes(member);
+  if (small_bytes_ <= limits_.inline_max_bytes) return;
+  is_large_ = true;
+  for (const std::string& each : small_) put(each);
+  small_ = {};
+}
+
+BuiltValue SetBuilder::finish() {
+  BuiltValue set{.metadata = {.type = storage::ValueType::kSet, .limit_passed = limit_passed_},
+                 .payload = {},
+                 .size = size_};
+  if (is_large_) {
+    set.metadata.collection = storage::Metadata::Collection{.count = size_, .revision = 1};
+    return set;
+  }
+  if (!limit_passed_) std::ranges::sort(small_, {}, intset_number);
+  for (const std::string& member : small_) append_packed(&set.payload, member);
+  return set;
+}
+
+}  // namespace ingot::types

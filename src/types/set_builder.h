@@ -1,0 +1,34 @@
+// Makes a set of its members, given one by one.
+//
+// One thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/types/built_value.h"
+#include "src/types/set.h"
+
+namespace ingot::types {
+
+class SetBuilder {
+ public:
+  SetBuilder(const SetLimits& limits, PutElement put) : limits_(limits), put_(std::move(put)) {}
+
+  void add(std::string_view member);  // each once
+  BuiltValue finish();
+
+ private:
+  void put(std::string_view member);
+
+  const SetLimits limits_;
+  const PutElement put_;
+  std::vector<std::string> small_;
+  size_t small_bytes_ = 0;
+  uint64_t size_ = 0;
+  bool is_large_ = false;
+  bool limit_passed_ = false;
+};
+
+}  // namespace ingot::types

@@ -1,0 +1,49 @@
+// See sorted_set_builder.h.
+#include "src/types/sorted_set_builder.h"
+
+#include "src/types/member_table.h"
+#include "src/types/sorted_set_bytes.h"
+
+namespace ingot::types {
+
+void SortedSetBuilder::expect(uint64_t members, size_t longest) {
+  if (members > limits_.listpack_entries_max || longest > limits_.listpack_value_max) {
+    limit_passed_ = true;
+  }
+}
+
+void SortedSetBuilder::put(std::string_view member, double score) {
+  put_(storage::Space::kData, member_element(member), score_record(score));
+  order_->add(item_of(score, member), needs_mark(score));
+}
+
+void SortedSetBuilder::add(std::string_view member, double score) {
+  expect(++size_, member.size());
+  // Redis' packed form has whole numbers, and so no -0.
+  if (!limit_passed_ && score == 0) score = 0;
+  if (order_) return put(member, score);
+  small_.push_back({.score = score, .member = std::string(member)});
+  small_bytes_ += packed_member_bytes(member);
+  if (small_bytes_ <= limits_.inline_max_bytes) return;
+  order_.emplace(put_);
+  low_ = item_of(small_.front().score, small_.front().member);
+  for (const ScoredMember& each : small_) put(each.member, each.score);
+  small_ = {};
+}
+
+BuiltValue SortedSetBuilder::finish() {
+  BuiltValue set{
+      .metadata = {.type = storage::ValueType::kSortedSet, .limit_passed = limit_passed_},
+      .payload = {},
+      .size = size_};
+  if (order_) {
+    order_->finish();
+    append_packed(&set.payload, low_);
+    set.metadata.collection = storage::Metadata::Collection{.count = size_, .revision = 1};
+  } else {
+    set.payload = pack_members(small_);
+  }
+  return set;
+}
+
+}  // namespace ingot::types

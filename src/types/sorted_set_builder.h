@@ -1,0 +1,39 @@
+// Makes a sorted set of its members, given in order.
+//
+// One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/types/built_value.h"
+#include "src/types/sorted_set.h"
+
+namespace ingot::types {
+
+class SortedSetBuilder {
+ public:
+  SortedSetBuilder(const SortedSetLimits& limits, PutElement put)
+      : limits_(limits), put_(std::move(put)) {}
+
+  // What is known of the members before the first is added: how many, the longest's bytes.
+  void expect(uint64_t members, size_t longest);
+  void add(std::string_view member, double score);  // each once, in order
+  BuiltValue finish();
+
+ private:
+  void put(std::string_view member, double score);
+
+  const SortedSetLimits limits_;
+  const PutElement put_;
+  std::vector<ScoredMember> small_;
+  size_t small_bytes_ = 0;
+  std::string low_;  // the first item of a large one
+  std::optional<CountedOrderBuilder> order_;
+  uint64_t size_ = 0;
+  bool limit_passed_ = false;
+};
+
+}  // namespace ingot::types

@@ -1,0 +1,48 @@
+// Sorts items by their bytes, however many there are: in memory up to a limit, beyond it in the
+// engine, under a collection id that is garbage from the start (fresh_collection.h).
+//
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/types/fresh_collection.h"
+#include "src/types/piece_source.h"
+
+namespace ingot::types {
+
+class SpillSort {
+ public:
+  explicit SpillSort(exec::Services& services) : services_(services) {}
+
+  // Keys differ from each other; `value` may be empty.
+  void add(std::string_view key, std::string_view value);
+  uint64_t size() const { return size_; }
+
+  // After the last add(). What does not fit is in the engine now, or the status says why not.
+  [[nodiscard]] storage::Status finish();
+  // Calls `each` for the items in order, until it returns false.
+  using Each = std::function<bool(std::string_view key, std::string_view value)>;
+  [[nodiscard]] storage::Status walk(const Each& each) const;
+
+  // For a reply that goes on reading later; this must outlive it.
+  bool spilled() const { return spilled_ != nullptr; }
+  RecordRange range() const;  // requires spilled()
+  static std::string_view key_of(std::string_view record_key);
+  static std::string_view value_of(std::string_view record);
+
+ private:
+  exec::Services& services_;
+  std::vector<std::pair<std::string, std::string>> held_;
+  size_t held_bytes_ = 0;
+  uint64_t size_ = 0;
+  std::unique_ptr<FreshCollection> spilled_;
+};
+
+}  // namespace ingot::types
