@@ -1,4 +1,4 @@
-// Parsing a search and carrying it out; see geo_query.h.
+// Parsing a search and looking for places; see geo_query.h.
 #include "src/commands/geo_query.h"
 
 #include <algorithm>
@@ -222,11 +222,10 @@ bool QueryParser::is_consistent() {
   return true;
 }
 
-void sort_matches(std::vector<GeoMatch>* matches, Sort sort) {
-  if (sort == Sort::kAscending) std::ranges::stable_sort(*matches, {}, &GeoMatch::distance);
-  if (sort == Sort::kDescending) {
-    std::ranges::stable_sort(*matches, std::ranges::greater(), &GeoMatch::distance);
-  }
+types::RankRange ranks_of(types::SortedSetReader& source, const types::GeoCell& cell) {
+  const types::GeoScores scores = types::geo_scores(cell);
+  return source.between({.score = static_cast<double>(scores.begin)},
+                        {.score = static_cast<double>(scores.end), .exclusive = true});
 }
 
 }  // namespace
@@ -268,31 +267,27 @@ std::optional<GeoQuery> parse_geo_query(ReplySink& reply, Args args, Form form, 
   return parser.parse() ? std::optional(parser.query()) : std::nullopt;
 }
 
-std::vector<GeoMatch> find_geo_matches(types::SortedSetReader& source, const GeoQuery& query) {
-  std::vector<GeoMatch> matches;
-  const uint64_t enough = query.any ? query.count : 0;
+uint64_t count_geo_candidates(types::SortedSetReader& source, const GeoQuery& query) {
+  uint64_t count = 0;
   for (const types::GeoCell& cell : types::geo_cells(query.shape)) {
-    if (enough != 0 && matches.size() >= enough) break;
-    const types::GeoScores scores = types::geo_scores(cell);
-    const types::RankRange ranks =
-        source.between({.score = static_cast<double>(scores.begin)},
-                       {.score = static_cast<double>(scores.end), .exclusive = true});
-    source.walk(ranks, false, [&](std::string_view member, double score) {
+    count += ranks_of(source, cell).size();
+  }
+  return count;
+}
+
+void walk_geo_matches(types::SortedSetReader& source, const GeoQuery& query,
+                      const std::function<bool(const GeoMatch& match)>& each) {
+  bool wanted = true;
+  for (const types::GeoCell& cell : types::geo_cells(query.shape)) {
+    if (!wanted) return;
+    source.walk(ranks_of(source, cell), false, [&](std::string_view member, double score) {
       const GeoPlace place = types::geo_place(score);
       if (const auto metres = types::geo_distance_within(query.shape, place)) {
-        matches.push_back({.member = std::string(member),
-                           .score = score,
-                           .distance = *metres / query.unit_m,
-                           .place = place});
+        wanted = each({.member = member, .score = score, .distance = *metres / query.unit_m});
       }
-      return enough == 0 || matches.size() < enough;
+      return wanted;
     });
   }
-  sort_matches(&matches, query.sort);
-  if (query.count != 0 && matches.size() > query.count) {
-    matches.erase(matches.begin() + static_cast<ptrdiff_t>(query.count), matches.end());
-  }
-  return matches;
 }
 
 }  // namespace ingot::commands

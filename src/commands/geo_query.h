@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "src/command/args.h"
 #include "src/command/reply.h"
@@ -46,13 +46,15 @@ std::optional<GeoQuery> parse_geo_query(command::ReplySink& reply, command::Args
                                         types::SortedSetReader* source);
 
 struct GeoMatch {
-  std::string member;
+  std::string_view member;
   double score;
   double distance;  // in the query's unit
-  types::GeoPlace place;
 };
 
-// In the order in which they are to be answered.
-std::vector<GeoMatch> find_geo_matches(types::SortedSetReader& source, const GeoQuery& query);
+// How many members have to be looked at.
+uint64_t count_geo_candidates(types::SortedSetReader& source, const GeoQuery& query);
+// Calls `each` with what matches, as it is found, until it returns false.
+void walk_geo_matches(types::SortedSetReader& source, const GeoQuery& query,
+                      const std::function<bool(const GeoMatch& match)>& each);
 
 }  // namespace ingot::commands

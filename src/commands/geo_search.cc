@@ -1,17 +1,25 @@
 // Searches around a place: GEORADIUS, GEORADIUSBYMEMBER, their read-only forms, GEOSEARCH,
 // GEOSEARCHSTORE.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/geo_query.h"
+#include "src/commands/sorted_reply.h"
+#include "src/commands/store_built.h"
 #include "src/commands/zset_key.h"
+#include "src/types/sorted_set_builder.h"
+#include "src/types/sorted_set_bytes.h"
+#include "src/types/spill_sort.h"
 
 namespace ingot::commands {
 namespace {
@@ -28,9 +36,38 @@ using command::ReplySink;
 using command::WriteContext;
 using types::Found;
 using types::Record;
+using types::SpillSort;
 using Form = GeoQuery::Form;
 
-void reply_match(ReplySink& reply, const GeoMatch& match, const GeoQuery& query) {
+// More candidates are no longer a short command.
+constexpr uint64_t kShortWork = 512;
+
+// A match as an item to be sorted: the key is the distance, where that matters, and the order in
+// which it was found; the value is score (u64le) | distance (u64le) | member.
+std::string key_of(GeoQuery::Sort sort, double distance, uint64_t number) {
+  std::string key;
+  const uint64_t bits = types::ordered_bits(distance);
+  if (sort != GeoQuery::Sort::kNone) {
+    storage::append_be64(&key, sort == GeoQuery::Sort::kAscending ? bits : ~bits);
+  }
+  storage::append_be64(&key, number);
+  return key;
+}
+
+std::string value_of(const GeoMatch& match) {
+  std::string value;
+  storage::append_le64(&value, std::bit_cast<uint64_t>(match.score));
+  storage::append_le64(&value, std::bit_cast<uint64_t>(match.distance));
+  return value.append(match.member);
+}
+
+GeoMatch match_of(std::string_view value) {
+  return {.member = value.substr(16),
+          .score = std::bit_cast<double>(storage::read_le64(value)),
+          .distance = std::bit_cast<double>(storage::read_le64(value.substr(8)))};
+}
+
+void write_match(ReplySink& reply, const GeoMatch& match, const GeoQuery& query) {
   const int extras = query.with_distance + query.with_hash + query.with_place;
   if (extras > 0) reply.array(static_cast<uint64_t>(extras) + 1);
   reply.bulk(match.member);
@@ -41,74 +78,134 @@ void reply_match(ReplySink& reply, const GeoMatch& match, const GeoQuery& query)
   }
   if (query.with_hash) reply.integer(static_cast<int64_t>(match.score));
   if (query.with_place) {
+    const types::GeoPlace place = types::geo_place(match.score);
     reply.array(2);
-    reply.decimal(match.place.longitude);
-    reply.decimal(match.place.latitude);
+    reply.decimal(place.longitude);
+    reply.decimal(place.latitude);
   }
 }
 
-// The query and what it matches; nothing when the reply is made already, or the disk failed.
-struct Answer {
-  GeoQuery query;
-  std::vector<GeoMatch> matches;
-};
-
-template <typename Context>
-std::optional<Answer> search(Context& ctx, Args args, Form form, bool may_store) {
-  Record record;
-  Found found;
-  const std::string_view source = form == Form::kSearchStore ? args[2] : args[1];
-  auto set = read_zset(ctx, source, &record, &found);
-  if (found == Found::kWrongType) return std::nullopt;
-  const auto query = parse_geo_query(ctx.reply, args, form, may_store, set ? &*set : nullptr);
-  if (!query) return std::nullopt;
-  if (!set) return Answer{.query = *query, .matches = {}};
-  if (set->is_large() && !ctx.keys.data().begin_walk()) return std::nullopt;
-  return Answer{.query = *query, .matches = find_geo_matches(*set, *query)};
+// All that matches, in the order in which it is to be answered; with COUNT perhaps too much.
+std::shared_ptr<SpillSort> find_matches(command::Services& services, storage::Reader& data,
+                                        types::SortedSetReader& set, const GeoQuery& query) {
+  auto matches = std::make_shared<SpillSort>(services);
+  walk_geo_matches(set, query, [&](const GeoMatch& match) {
+    matches->add(key_of(query.sort, match.distance, matches->size()), value_of(match));
+    return !query.any || matches->size() < query.count;
+  });
+  const storage::Status status = matches->finish();
+  if (!status.ok()) data.latch_error(status);
+  return matches;
 }
 
-void reply_matches(ReplySink& reply, const Answer& answer) {
-  reply.array(answer.matches.size());
-  for (const GeoMatch& match : answer.matches) reply_match(reply, match, answer.query);
+uint64_t wanted(const SpillSort& matches, const GeoQuery& query) {
+  return query.count == 0 ? matches.size() : std::min(query.count, matches.size());
 }
 
-void store_matches(WriteContext& ctx, const Answer& answer, std::string_view event) {
-  const std::string_view target = *answer.query.store;
-  Record before;
-  const bool exists = ctx.keys.peek(ctx.db, target, &before);
-  types::SortedSetWriter set(ctx.keys, ctx.db, target, exists ? &before : nullptr, zset_limits(ctx),
-                             /*fresh=*/true);
-  for (const GeoMatch& match : answer.matches) {
-    set.put(match.member, answer.query.store_distance ? match.distance : match.score);
-  }
-  if (set.finish()) {
-    ctx.keys.notify(notify::kZset, event, ctx.db, target);
-  } else if (exists) {
-    ctx.keys.notify(notify::kGeneric, "del", ctx.db, target);
-  }
-  ctx.reply.integer(static_cast<int64_t>(answer.matches.size()));
-}
-
-void read_or_store(WriteContext& ctx, Args args, Form form) {
-  const auto answer = search(ctx, args, form, /*may_store=*/true);
-  if (!answer) return;
-  if (!answer->query.store) return reply_matches(ctx.reply, *answer);
-  store_matches(ctx, *answer, form == Form::kSearchStore ? "geosearchstore" : "georadiusstore");
+auto writer_of(const GeoQuery& query) {
+  return [query](storage::Reader&, std::string_view, std::string_view value, ReplySink& reply) {
+    write_match(reply, match_of(value), query);
+  };
 }
 
 void read_only(ReadContext& ctx, Args args, Form form) {
-  const auto answer = search(ctx, args, form, /*may_store=*/false);
-  if (answer) reply_matches(ctx.reply, *answer);
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[1], &record, &found);
+  if (found == Found::kWrongType) return;
+  const auto query =
+      parse_geo_query(ctx.reply, args, form, /*may_store=*/false, set ? &*set : nullptr);
+  if (!query) return;
+  if (!set) return ctx.reply.array(0);
+  if (set->is_large() && !ctx.keys.data().begin_walk()) return;
+  const auto matches = find_matches(ctx.services, ctx.keys.data(), *set, *query);
+  const uint64_t count = wanted(*matches, *query);
+  ctx.reply.array(count);
+  reply_sorted(ctx, matches, {.count = count}, writer_of(*query));
+}
+
+types::BuiltValue build_matches(command::Services& services, storage::Reader& data,
+                                types::SortedSetReader& set, const GeoQuery& query,
+                                const types::SortedSetLimits& limits,
+                                const types::PutElement& put) {
+  const auto matches = find_matches(services, data, set, query);
+  SpillSort items(services);  // of the set to be stored
+  uint64_t left = wanted(*matches, query);
+  size_t longest = 0;
+  storage::Status status = matches->walk({}, [&](std::string_view, std::string_view value) {
+    if (left == 0) return false;
+    const GeoMatch match = match_of(value);
+    longest = std::max(longest, match.member.size());
+    items.add(types::item_of(query.store_distance ? match.distance : match.score, match.member),
+              {});
+    return --left != 0;
+  });
+  if (status.ok()) status = items.finish();
+  types::SortedSetBuilder target(limits, put);
+  target.expect(items.size(), longest);
+  if (status.ok()) {
+    status = items.walk({}, [&](std::string_view item, std::string_view) {
+      target.add(item.substr(types::kScoreBytes), types::score_of(item, false));
+      return true;
+    });
+  }
+  if (!status.ok()) data.latch_error(status);
+  return target.finish();
+}
+
+// The query of a command that had none of the errors when it was read first.
+std::optional<GeoQuery> read_again(Args args, Form form, types::SortedSetReader& set) {
+  command::EncodedReply dropped;
+  command::RespSink sink(dropped, 2);
+  return parse_geo_query(sink, args, form, /*may_store=*/true, &set);
+}
+
+void store_matches(WriteContext& ctx, Args args, Form form) {
+  const size_t source = form == Form::kSearchStore ? 2 : 1;
+  Record record;
+  Found found;
+  auto set = read_zset(ctx, args[source], &record, &found);
+  if (found == Found::kWrongType) return;
+  const auto query =
+      parse_geo_query(ctx.reply, args, form, /*may_store=*/true, set ? &*set : nullptr);
+  if (!query) return;
+  if (!query->store) {  // a key or a member has the name of the option
+    if (!set) return ctx.reply.array(0);
+    const auto matches = find_matches(ctx.services, ctx.keys.data(), *set, *query);
+    const uint64_t count = wanted(*matches, *query);
+    ctx.reply.array(count);
+    return write_sorted(ctx.keys.data(), *matches, {.count = count}, writer_of(*query), ctx.reply);
+  }
+  store_built(ctx,
+              {.target = *query->store,
+               .sources = args.subspan(source, 1),
+               .is_large = set && count_geo_candidates(*set, *query) > kShortWork,
+               .kind = notify::kZset,
+               .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore"},
+              [&services = ctx.services, db = ctx.db, limits = zset_limits(ctx), source, form,
+               words = std::vector<std::string>(args.begin(), args.end())](
+                  types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                const std::vector<std::string_view> again(words.begin(), words.end());
+                Record from;
+                if (types::find_as(keys, db, again[source], storage::ValueType::kSortedSet,
+                                   &from) != Found::kYes) {
+                  return {};
+                }
+                types::SortedSetReader reader(keys.data(), from);
+                const auto same = read_again(again, form, reader);
+                if (!same) return {};
+                return build_matches(services, keys.data(), reader, *same, limits, put);
+              });
 }
 
 void georadius(WriteContext& ctx, Args args) {
-  read_or_store(ctx, args, Form::kRadius);
+  store_matches(ctx, args, Form::kRadius);
 }
 void georadiusbymember(WriteContext& ctx, Args args) {
-  read_or_store(ctx, args, Form::kRadiusByMember);
+  store_matches(ctx, args, Form::kRadiusByMember);
 }
 void geosearchstore(WriteContext& ctx, Args args) {
-  read_or_store(ctx, args, Form::kSearchStore);
+  store_matches(ctx, args, Form::kSearchStore);
 }
 void georadius_ro(ReadContext& ctx, Args args) {
   read_only(ctx, args, Form::kRadius);

@@ -15,7 +15,9 @@
 #include "src/commands/families.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/set_key.h"
+#include "src/commands/store_built.h"
 #include "src/types/member_table.h"
+#include "src/types/set_builder.h"
 
 namespace ingot::commands {
 namespace {
@@ -120,15 +122,18 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
                const std::vector<std::string>& members, bool most_go) {
   if (most_go) {
     const std::unordered_set<std::string_view> gone(members.begin(), members.end());
-    types::SetWriter rest(ctx.keys, ctx.db, name, &record, set_limits(ctx),
-                          types::SetWriter::Begin::kFresh);
-    SetReader(ctx.keys.data(), record).walk([&](std::string_view member) {
-      if (!gone.contains(member)) rest.add(member);
-      return true;
-    });
-    rest.keep_expiry(record.expire_ms());
-    rest.finish();
-    return;
+    types::BuiltValue rest =
+        build_in_group(ctx, [&](types::KeyReader& keys, const types::PutElement& put) {
+          types::SetBuilder set(set_limits(ctx), put);
+          SetReader(keys.data(), record).walk([&](std::string_view member) {
+            if (!gone.contains(member)) set.add(member);
+            return true;
+          });
+          return set.finish();
+        });
+    rest.metadata.payload = rest.payload;
+    rest.metadata.expire_ms = record.expire_ms();
+    return ctx.keys.store(ctx.db, name, &record, rest.metadata);
   }
   types::SetWriter set(ctx.keys, ctx.db, name, &record, set_limits(ctx));
   for (const std::string& member : members) set.remove(member);

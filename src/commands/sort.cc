@@ -4,22 +4,29 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "src/command/context.h"
 #include "src/commands/families.h"
+#include "src/commands/sorted_reply.h"
+#include "src/commands/store_built.h"
 #include "src/commands/typed_key.h"
 #include "src/exec/services.h"
+#include "src/exec/store.h"
 #include "src/server/config.h"
 #include "src/types/hash.h"
 #include "src/types/list.h"
+#include "src/types/list_builder.h"
 #include "src/types/set.h"
 #include "src/types/sorted_set.h"
+#include "src/types/sorted_set_bytes.h"
+#include "src/types/spill_sort.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
@@ -33,9 +40,14 @@ using command::Args;
 using command::CommandRow;
 using command::key_at;
 using command::ReadContext;
+using command::ReplySink;
 using command::WriteContext;
 using storage::ValueType;
 using types::Record;
+using types::SpillSort;
+
+// More elements are no longer a short command.
+constexpr uint64_t kShortWork = 512;
 
 struct Options {
   bool descending = false;
@@ -48,12 +60,6 @@ struct Options {
 
   // A pattern that names one key for all elements gives no order.
   bool unsorted() const { return by && by->find('*') == std::string_view::npos; }
-};
-
-struct Element {
-  std::string value;
-  double score = 0;
-  std::optional<std::string> weight;  // BY with ALPHA: what is compared
 };
 
 Options parse(ArgReader& reader, bool may_store) {
@@ -123,137 +129,235 @@ bool can_be_sorted(const Record& record) {
          record.type() == ValueType::kSortedSet;
 }
 
-// The elements in the order of the collection.
-std::vector<Element> read_elements(types::KeyReader& keys, const Record& record) {
-  std::vector<Element> elements;
-  const auto add = [&](std::string_view element) {
-    elements.push_back({.value = std::string(element), .weight = {}});
-    return true;
-  };
-  if (record.type() == ValueType::kList) types::ListReader(keys.data(), record).walk(0, add);
-  if (record.type() == ValueType::kSet) types::SetReader(keys.data(), record).walk(add);
+uint64_t size_of(storage::Reader& data, const Record& record) {
+  if (record.type() == ValueType::kList) return types::ListReader(data, record).length();
+  if (record.type() == ValueType::kSet) return types::SetReader(data, record).size();
+  return types::SortedSetReader(data, record).size();
+}
+
+// In the order of the collection; stops when `each` returns false.
+void walk(storage::Reader& data, const Record& record,
+          const std::function<bool(std::string_view element)>& each) {
+  if (record.type() == ValueType::kList) types::ListReader(data, record).walk(0, each);
+  if (record.type() == ValueType::kSet) types::SetReader(data, record).walk(each);
   if (record.type() == ValueType::kSortedSet) {
-    types::SortedSetReader(keys.data(), record).walk([&](std::string_view member, double) {
-      return add(member);
+    types::SortedSetReader(data, record).walk([&](std::string_view member, double) {
+      return each(member);
     });
   }
-  return elements;
 }
 
-// False when one of them should be a number and is none.
-bool weigh(types::KeyReader& keys, int db, const Options& options, std::vector<Element>* elements) {
-  bool numbers = true;
-  for (Element& element : *elements) {
-    if (!options.by) {
-      if (!options.alpha) numbers &= parse_weight(element.value, &element.score);
-      continue;
-    }
-    std::optional<std::string> weight = look_up(keys, db, *options.by, element.value);
-    if (options.alpha) {
-      element.weight = std::move(weight);
-    } else if (weight) {
-      numbers &= parse_weight(*weight, &element.score);
-    }
+// Bytes that sort as `text` does when others follow: a zero byte becomes 00 ff, the end is 00 00.
+void append_text(std::string* key, std::string_view text) {
+  for (const char byte : text) {
+    key->push_back(byte);
+    if (byte == '\0') key->push_back('\xff');
   }
-  return numbers;
+  key->append(2, '\0');
 }
 
-int compare(const Options& options, const Element& a, const Element& b) {
+// What an element is sorted by. Nothing: it should be a number and is none.
+std::optional<std::string> weigh(types::KeyReader& keys, int db, const Options& options,
+                                 std::string_view element) {
+  std::string key;
+  std::optional<std::string> weight(element);
+  if (options.by) weight = look_up(keys, db, *options.by, element);
   if (!options.alpha) {
-    if (a.score != b.score) return a.score < b.score ? -1 : 1;
-    return a.value.compare(b.value);
+    double number = 0;
+    if (weight && !parse_weight(*weight, &number)) return std::nullopt;
+    storage::append_be64(&key, types::ordered_bits(number));
+    append_text(&key, element);
+  } else if (weight) {
+    key.push_back('\1');
+    append_text(&key, *weight);
+  } else {
+    key.push_back('\0');
   }
-  if (!options.by) return a.value.compare(b.value);
-  if (a.weight && b.weight) return a.weight->compare(*b.weight);
-  return a.weight ? 1 : b.weight ? -1 : 0;
+  return key;
 }
 
-std::span<const Element> limited(std::span<const Element> elements, const Options& options) {
-  const auto size = static_cast<int64_t>(elements.size());
-  const int64_t offset = std::clamp<int64_t>(options.offset, 0, size);
+// The elements in order; equal ones keep the order of the collection. Null when an element should
+// be a number and is none.
+std::shared_ptr<SpillSort> sort_elements(command::Services& services, types::KeyReader& keys,
+                                         int db, const Record& record, const Options& options) {
+  auto sorted = std::make_shared<SpillSort>(services);
+  const bool backward =
+      options.unsorted() && options.descending && record.type() != ValueType::kSet;
+  bool numbers = true;
+  walk(keys.data(), record, [&](std::string_view element) {
+    std::string key;
+    if (!options.unsorted()) {
+      std::optional<std::string> weight = weigh(keys, db, options, element);
+      // The others are looked up all the same: what is to be loaded is found in one run.
+      numbers = numbers && weight;
+      if (!numbers) return true;
+      key = std::move(*weight);
+      if (options.descending) std::ranges::transform(key, key.begin(), std::bit_not());
+    }
+    storage::append_be64(&key, backward ? ~sorted->size() : sorted->size());
+    sorted->add(key, element);
+    return true;
+  });
+  const storage::Status status = sorted->finish();
+  if (!status.ok()) keys.data().latch_error(status);
+  return numbers ? sorted : nullptr;
+}
+
+ItemRange limited(uint64_t elements, const Options& options) {
+  const auto size = static_cast<int64_t>(elements);
+  const int64_t first = std::clamp<int64_t>(options.offset, 0, size);
   const int64_t count = options.count < 0 ? size : std::min(options.count, size);
-  return elements.subspan(static_cast<size_t>(offset),
-                          static_cast<size_t>(std::min(count, size - offset)));
+  return {.first = static_cast<uint64_t>(first),
+          .count = static_cast<uint64_t>(std::min(count, size - first))};
 }
 
-void answer(types::KeyReader& keys, int db, const Options& options,
-            std::span<const Element> elements, command::ReplySink& reply) {
-  reply.array(elements.size() * std::max<size_t>(options.get.size(), 1));
-  for (const Element& element : elements) {
-    if (options.get.empty()) reply.bulk(element.value);
-    for (const std::string_view pattern : options.get) {
-      const auto value = look_up(keys, db, pattern, element.value);
-      value ? reply.bulk(*value) : reply.null();
-    }
+constexpr std::string_view kNotNumbers = "ERR One or more scores can't be converted into double";
+
+void write_element(types::KeyReader& keys, int db, std::span<const std::string> get,
+                   std::string_view element, ReplySink& reply) {
+  if (get.empty()) return reply.bulk(element);
+  for (const std::string& pattern : get) {
+    const auto value = look_up(keys, db, pattern, element);
+    value ? reply.bulk(*value) : reply.null();
   }
 }
 
-void store(WriteContext& ctx, const Options& options, std::span<const Element> elements) {
-  const std::string_view target = *options.store;
-  std::vector<std::string> values;
-  for (const Element& element : elements) {
-    if (options.get.empty()) values.push_back(element.value);
-    for (const std::string_view pattern : options.get) {
-      values.push_back(look_up(ctx.keys, ctx.db, pattern, element.value).value_or(""));
+// Nothing when the reply is made already.
+struct Request {
+  Options options;
+  Record record;
+  bool exists = false;
+};
+
+template <typename Context>
+std::optional<Request> read_request(Context& ctx, Args args, bool may_store) {
+  ArgReader reader(args, 2);
+  Request request{.options = parse(reader, may_store), .record = {}};
+  if (reader.failed()) {
+    ctx.reply.error(reader.error());
+    return std::nullopt;
+  }
+  request.exists = ctx.keys.find(ctx.db, args[1], &request.record);
+  if (request.exists && !can_be_sorted(request.record)) {
+    ctx.reply.error(command::error::kWrongType);
+    return std::nullopt;
+  }
+  return request;
+}
+
+// What is stored must not depend on the order in which a set happens to be kept.
+void order_for_storing(const Record& record, Options* options) {
+  if (record.type() != ValueType::kSet || !options->unsorted()) return;
+  options->alpha = true;
+  options->by.reset();
+}
+
+types::BuiltValue build_list(command::Services& services, types::KeyReader& keys, int db,
+                             const Record& record, const Options& options,
+                             const types::PutElement& put) {
+  types::ListBuilder list(services.config.settings()->inline_max_bytes, put);
+  const auto sorted = sort_elements(services, keys, db, record, options);
+  if (!sorted) return {.error = std::string(kNotNumbers)};
+  ItemRange range = limited(sorted->size(), options);
+  const storage::Status status = sorted->walk({}, [&](std::string_view, std::string_view element) {
+    if (range.first > 0) {
+      --range.first;
+      return true;
     }
+    if (range.count == 0) return false;
+    --range.count;
+    if (options.get.empty()) list.add(element);
+    for (const std::string_view pattern : options.get) {
+      list.add(look_up(keys, db, pattern, element).value_or(""));
+    }
+    return true;
+  });
+  if (!status.ok()) keys.data().latch_error(status);
+  return list.finish();
+}
+
+// Whether other keys decide about the result; which ones is not told by the arguments.
+bool looks_elsewhere(const Options& options) {
+  return (options.by && !options.unsorted()) ||
+         std::ranges::any_of(options.get, [](std::string_view get) { return get != "#"; });
+}
+
+void store_sorted(WriteContext& ctx, Args args, const Request& request) {
+  // Only what comes from one key alone can be made beside the writer.
+  const bool is_large = request.exists && !looks_elsewhere(request.options) &&
+                        size_of(ctx.keys.data(), request.record) > kShortWork;
+  store_built(ctx,
+              {.target = *request.options.store,
+               .sources = args.subspan(1, 1),
+               .is_large = is_large,
+               .kind = types::notify::kList,
+               .event = "sortstore"},
+              [&services = ctx.services, db = ctx.db,
+               words = std::vector<std::string>(args.begin(), args.end())](
+                  types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                const std::vector<std::string_view> again(words.begin(), words.end());
+                Record record;
+                if (!keys.find(db, again[1], &record) || !can_be_sorted(record)) return {};
+                ArgReader reader(again, 2);
+                Options options = parse(reader, /*may_store=*/true);  // it had no error
+                order_for_storing(record, &options);
+                return build_list(services, keys, db, record, options, put);
+              });
+}
+
+// The elements, behind the announced header. Null when the reply is made already.
+template <typename Context>
+std::shared_ptr<SpillSort> begin_reply(Context& ctx, const Request& request, ItemRange* range) {
+  if (!request.exists) {
+    ctx.reply.array(0);
+    return nullptr;
   }
-  Record old;
-  const bool exists = ctx.keys.peek(ctx.db, target, &old);
-  if (exists) ctx.keys.remove(ctx.db, target, old);
-  if (!values.empty()) {
-    types::ListWriter list(ctx.keys, ctx.db, target, nullptr,
-                           ctx.services.config.settings()->inline_max_bytes);
-    for (const std::string& value : values) list.push(types::ListEnd::kRight, value);
-    list.finish();
-    ctx.keys.notify(types::notify::kList, "sortstore", ctx.db, target);
-  } else if (exists) {
-    ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, target);
+  if (!ctx.keys.data().begin_walk()) return nullptr;
+  auto sorted = sort_elements(ctx.services, ctx.keys, ctx.db, request.record, request.options);
+  if (!sorted) {
+    ctx.reply.error(kNotNumbers);
+    return nullptr;
   }
-  ctx.reply.integer(static_cast<int64_t>(values.size()));
+  *range = limited(sorted->size(), request.options);
+  ctx.reply.array(range->count * std::max<size_t>(request.options.get.size(), 1));
+  return sorted;
 }
 
 template <typename Context>
-void sort_any(Context& ctx, Args args) {
-  constexpr bool kMayStore = std::is_same_v<Context, WriteContext>;
-  ArgReader reader(args, 2);
-  Options options = parse(reader, kMayStore);
-  if (reader.failed()) return ctx.reply.error(reader.error());
-  Record record;
-  const bool exists = ctx.keys.find(ctx.db, args[1], &record);
-  if (exists && !can_be_sorted(record)) return ctx.reply.error(command::error::kWrongType);
-  if (exists && !ctx.keys.data().begin_walk()) return;
-  bool sorted = !options.unsorted();
-  if (exists && record.type() == ValueType::kSet && options.store && !sorted) {
-    // What is stored must not depend on the order in which a set happens to be kept.
-    sorted = options.alpha = true;
-    options.by.reset();
-  }
-  std::vector<Element> elements;
-  if (exists) elements = read_elements(ctx.keys, record);
-  if (sorted) {
-    if (!weigh(ctx.keys, ctx.db, options, &elements)) {
-      return ctx.reply.error("ERR One or more scores can't be converted into double");
-    }
-    std::ranges::stable_sort(elements, [&](const Element& a, const Element& b) {
-      const int order = compare(options, a, b);
-      return options.descending ? order > 0 : order < 0;
-    });
-  } else if (options.descending && exists && record.type() != ValueType::kSet) {
-    std::ranges::reverse(elements);
-  }
-  const std::span<const Element> chosen = limited(elements, options);
-  if constexpr (kMayStore) {
-    if (options.store) return store(ctx, options, chosen);
-  }
-  answer(ctx.keys, ctx.db, options, chosen, ctx.reply);
+void write_now(Context& ctx, const Request& request, const SpillSort& sorted, ItemRange range) {
+  const std::vector<std::string> get(request.options.get.begin(), request.options.get.end());
+  write_sorted(
+      ctx.keys.data(), sorted, range,
+      [&](storage::Reader&, std::string_view, std::string_view element, ReplySink& reply) {
+        write_element(ctx.keys, ctx.db, get, element, reply);
+      },
+      ctx.reply);
 }
 
 void sort(WriteContext& ctx, Args args) {
-  sort_any(ctx, args);
+  const auto request = read_request(ctx, args, /*may_store=*/true);
+  if (!request) return;
+  if (request->options.store) return store_sorted(ctx, args, *request);
+  ItemRange range;
+  const auto sorted = begin_reply(ctx, *request, &range);
+  if (sorted) write_now(ctx, *request, *sorted, range);
 }
 
 void sort_ro(ReadContext& ctx, Args args) {
-  sort_any(ctx, args);
+  const auto request = read_request(ctx, args, /*may_store=*/false);
+  if (!request) return;
+  ItemRange range;
+  const auto sorted = begin_reply(ctx, *request, &range);
+  if (!sorted) return;
+  if (!sorted->spilled() || !ctx.view) return write_now(ctx, *request, *sorted, range);
+  reply_sorted(
+      ctx, sorted, range,
+      [view = ctx.view, db = ctx.db, now_ms = ctx.now_ms(),
+       get = std::vector<std::string>(request->options.get.begin(), request->options.get.end())](
+          storage::Reader& data, std::string_view, std::string_view element, ReplySink& reply) {
+        types::KeyReader keys(data, view->databases(), now_ms, nullptr);
+        write_element(keys, db, get, element, reply);
+      });
 }
 
 const CommandRow* row_for_reading(Args args);

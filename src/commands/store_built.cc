@@ -16,18 +16,6 @@ using types::Record;
 
 namespace {
 
-// Into the group.
-BuiltValue build_here(WriteContext& ctx, const PreparedValue::Build& build) {
-  std::optional<storage::CollectionId> id;
-  BuiltValue value =
-      build(ctx.keys, [&](Space space, std::string_view element, std::string_view record) {
-        if (!id) id = ctx.keys.new_collection();
-        ctx.keys.overlay().put(space, storage::collection_begin(*id).append(element), record);
-      });
-  if (id) value.metadata.collection->id = *id;
-  return value;
-}
-
 // Null when the run is given up, or the disk failed.
 std::shared_ptr<PreparedValue> obtain(WriteContext& ctx, const StoreRequest& request,
                                       const PreparedValue::Build& build) {
@@ -46,6 +34,17 @@ std::shared_ptr<PreparedValue> obtain(WriteContext& ctx, const StoreRequest& req
 
 }  // namespace
 
+BuiltValue build_in_group(WriteContext& ctx, const PreparedValue::Build& build) {
+  std::optional<storage::CollectionId> id;
+  BuiltValue value =
+      build(ctx.keys, [&](Space space, std::string_view element, std::string_view record) {
+        if (!id) id = ctx.keys.new_collection();
+        ctx.keys.overlay().put(space, storage::collection_begin(*id).append(element), record);
+      });
+  if (id) value.metadata.collection->id = *id;
+  return value;
+}
+
 void store_built(WriteContext& ctx, const StoreRequest& request,
                  const PreparedValue::Build& build) {
   BuiltValue value;
@@ -53,9 +52,10 @@ void store_built(WriteContext& ctx, const StoreRequest& request,
     const auto prepared = obtain(ctx, request, build);
     if (!prepared || !prepared->link(ctx.keys, &value)) return;
   } else {
-    value = build_here(ctx, build);
+    value = build_in_group(ctx, build);
   }
   if (ctx.keys.data().failed()) return;
+  if (!value.error.empty()) return ctx.reply.error(value.error);
   Record before;
   const bool exists = ctx.keys.peek(ctx.db, request.target, &before);
   if (value.size > 0) {

@@ -18,6 +18,10 @@ struct StoreRequest {
   std::string_view event;
 };
 
+// Makes a value in the writer's group; its payload is the value's own.
+types::BuiltValue build_in_group(command::WriteContext& ctx,
+                                 const types::PreparedValue::Build& build);
+
 // Answers how many elements were stored. `build` outlives the call.
 void store_built(command::WriteContext& ctx, const StoreRequest& request,
                  const types::PreparedValue::Build& build);

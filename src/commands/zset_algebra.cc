@@ -9,11 +9,10 @@
 
 #include "src/command/args.h"
 #include "src/command/context.h"
-#include "src/commands/element_reply.h"
 #include "src/commands/families.h"
+#include "src/commands/sorted_reply.h"
 #include "src/commands/store_built.h"
 #include "src/commands/zset_key.h"
-#include "src/exec/store.h"
 #include "src/types/combination.h"
 #include "src/types/member_table.h"
 #include "src/types/sorted_set_builder.h"
@@ -173,23 +172,11 @@ void reply_result(ReadContext& ctx, Args args, const Form& form) {
   size_t longest = 0;
   const auto sorted = sort_result(ctx.services, data, combination, &longest);
   const bool scores = query.with_scores;
-  ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * sorted->size() : sorted->size());
-  if (data.failed()) return;
-  if (!sorted->spilled() || !ctx.view) {
-    const storage::Status status = sorted->walk([&](std::string_view item, std::string_view mark) {
-      write_item(ctx.reply, scores, item, mark);
-      return true;
-    });
-    if (!status.ok()) data.latch_error(status);
-    return;
-  }
-  auto write = [sorted, scores](std::string_view key, std::string_view record, ReplySink& reply) {
-    using types::SpillSort;
-    write_item(reply, scores, SpillSort::key_of(key), SpillSort::value_of(record));
-  };
-  // Of a later state: the view of the command does not have what was spilled.
-  ctx.view = ctx.services.store.view();
-  reply_elements(ctx, sorted->range(), sorted->size(), std::move(write));
+  const uint64_t size = sorted->size();
+  ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * size : size);
+  reply_sorted(ctx, sorted, {.count = size},
+               [scores](storage::Reader&, std::string_view item, std::string_view mark,
+                        ReplySink& reply) { write_item(reply, scores, item, mark); });
 }
 
 void zunion(ReadContext& ctx, Args args) {
@@ -213,10 +200,11 @@ types::BuiltValue build_result(command::Services& services, storage::Reader& dat
   const auto sorted = sort_result(services, data, combination, &longest);
   types::SortedSetBuilder set(limits, put);
   set.expect(sorted->size(), longest);
-  const storage::Status status = sorted->walk([&](std::string_view item, std::string_view mark) {
-    set.add(item.substr(types::kScoreBytes), types::score_of(item, !mark.empty()));
-    return true;
-  });
+  const storage::Status status =
+      sorted->walk({}, [&](std::string_view item, std::string_view mark) {
+        set.add(item.substr(types::kScoreBytes), types::score_of(item, !mark.empty()));
+        return true;
+      });
   if (!status.ok()) data.latch_error(status);
   return set.finish();
 }

@@ -12,7 +12,9 @@
 #include "src/command/context.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
+#include "src/commands/store_built.h"
 #include "src/commands/zset_key.h"
+#include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
 namespace {
@@ -33,6 +35,9 @@ using types::RankRange;
 using types::Record;
 using types::ScoredMember;
 using types::SortedSetReader;
+
+// More members are no longer a short command.
+constexpr uint64_t kShortWork = 512;
 
 enum class By : uint8_t { kUnset, kRank, kScore, kLex };
 enum class Direction : uint8_t { kUnset, kForward, kReverse };
@@ -165,11 +170,10 @@ void write_leaf(ReplySink& reply, std::string_view record, const RankedReply& fo
 
 void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
                  const RankRange& ranks) {
-  constexpr uint64_t kStreamed = 512;
   const bool scores = query.with_scores;
-  if (ranks.size() >= kStreamed && !ctx.keys.data().begin_walk()) return;
+  if (ranks.size() >= kShortWork && !ctx.keys.data().begin_walk()) return;
   ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * ranks.size() : ranks.size());
-  if (set.is_large() && ranks.size() >= kStreamed) {
+  if (set.is_large() && ranks.size() >= kShortWork) {
     auto leaves = set.leaves(ranks);
     RankedReply form{.scores = scores,
                      .reverse = query.is_reverse(),
@@ -223,34 +227,53 @@ void zrevrangebylex(ReadContext& ctx, Args args) {
   range(ctx, args, {.by = By::kLex, .direction = Direction::kReverse});
 }
 
+// Of ZRANGESTORE; the error when there is one.
+std::string read_store_query(Args args, Query* query) {
+  std::string error = read_options(args.subspan(5), true, query);
+  return error.empty() ? read_bounds(args[3], args[4], query) : error;
+}
+
+types::BuiltValue build_range(SortedSetReader& set, const Query& query,
+                              const types::SortedSetLimits& limits, const types::PutElement& put) {
+  types::SortedSetBuilder target(limits, put);
+  const RankRange ranks = find_ranks(set, query);
+  // By rank, Redis knows how many there will be before it begins.
+  if (query.by == By::kRank) target.expect(ranks.size(), 0);
+  set.walk(ranks, false, [&](std::string_view member, double score) {
+    target.add(member, score);
+    return true;
+  });
+  return target.finish();
+}
+
 void zrangestore(WriteContext& ctx, Args args) {
   Query query;
-  std::string error = read_options(args.subspan(5), true, &query);
-  if (error.empty()) error = read_bounds(args[3], args[4], &query);
+  const std::string error = read_store_query(args, &query);
   if (!error.empty()) return ctx.reply.error(error);
   Record source;
   Found found;
   auto set = read_zset(ctx, args[2], &source, &found);
   if (found == Found::kWrongType) return;
-  Record before;
-  const bool exists = ctx.keys.peek(ctx.db, args[1], &before);
-  types::SortedSetWriter target(ctx.keys, ctx.db, args[1], exists ? &before : nullptr,
-                                zset_limits(ctx), /*fresh=*/true);
-  if (set) {
-    const RankRange ranks = find_ranks(*set, query);
-    // By rank, Redis knows how many there will be before it begins.
-    if (query.by == By::kRank) target.expect(ranks.size(), 0);
-    set->walk(ranks, query.is_reverse(), [&](std::string_view member, double score) {
-      target.put(member, score);
-      return true;
-    });
-  }
-  if (target.finish()) {
-    ctx.keys.notify(notify::kZset, "zrangestore", ctx.db, args[1]);
-  } else if (exists) {
-    ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  }
-  ctx.reply.integer(static_cast<int64_t>(target.size()));
+  store_built(ctx,
+              {.target = args[1],
+               .sources = args.subspan(2, 1),
+               .is_large = set && find_ranks(*set, query).size() > kShortWork,
+               .kind = notify::kZset,
+               .event = "zrangestore"},
+              [db = ctx.db, limits = zset_limits(ctx),
+               words = std::vector<std::string>(args.begin(), args.end())](
+                  types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                const std::vector<std::string_view> again(words.begin(), words.end());
+                Query range;
+                (void)read_store_query(again, &range);  // it had no error
+                Record record;
+                if (types::find_as(keys, db, again[2], storage::ValueType::kSortedSet, &record) !=
+                    Found::kYes) {
+                  return {};
+                }
+                SortedSetReader from(keys.data(), record);
+                return build_range(from, range, limits, put);
+              });
 }
 
 void count(ReadContext& ctx, Args args, By by) {

@@ -20,6 +20,7 @@ struct BuiltValue {
   storage::Metadata metadata;
   std::string payload;
   uint64_t size = 0;  // 0: nothing, so no key
+  std::string error;  // or the reply of a command that cannot make it
 };
 
 }  // namespace ingot::types

@@ -100,14 +100,9 @@ bool SetReader::random(std::mt19937_64& random, std::string* member) {
 }
 
 SetWriter::SetWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
-                     const SetLimits& limits, Begin begin)
-    : keys_(keys),
-      db_(db),
-      key_(key),
-      before_(before),
-      limits_(limits),
-      fresh_(before != nullptr && begin == Begin::kFresh) {
-  if (before == nullptr || fresh_) {
+                     const SetLimits& limits)
+    : keys_(keys), db_(db), key_(key), before_(before), limits_(limits) {
+  if (before == nullptr) {
     after_.type = storage::ValueType::kSet;
     return;
   }
@@ -177,7 +172,7 @@ bool SetWriter::remove(std::string_view member) {
 }
 
 bool SetWriter::finish() {
-  if (!changed_ && !fresh_) return count_ != 0;
+  if (!changed_) return count_ != 0;
   if (count_ == 0) {
     if (before_ != nullptr) keys_.remove(db_, key_, *before_);
     return false;

@@ -50,18 +50,14 @@ struct SetLimits {
 // Changes one set; finish() makes the changes its key's record.
 class SetWriter {
  public:
-  // `before` is what find() gave, or null: then the set begins empty. A set that is to replace
-  // what `before` is, whatever its type, begins with `fresh`.
-  enum class Begin : uint8_t { kAsBefore, kFresh };
+  // `before` is what find() gave, or null: then the set begins empty.
   SetWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
-            const SetLimits& limits, Begin begin = Begin::kAsBefore);
+            const SetLimits& limits);
 
   uint64_t size() const { return count_; }
   bool add(std::string_view member);     // true when it was not there
   bool remove(std::string_view member);  // true when it was there
-  void keep_expiry(int64_t expire_ms) { after_.expire_ms = expire_ms; }  // of one that began fresh
-  // Stores what has changed, with no expiry when it began fresh. False when no member is left, and
-  // so no key.
+  // Stores what has changed. False when no member is left, and so no key.
   bool finish();
 
  private:
@@ -80,7 +76,6 @@ class SetWriter {
   storage::Metadata after_;
   std::string packed_;  // the small form
   uint64_t count_ = 0;
-  const bool fresh_;  // what was there before goes
   bool changed_ = false;
 };
 

@@ -106,15 +106,13 @@ struct SortedSetLimits {
 // Changes one sorted set; finish() makes the changes its key's record.
 class SortedSetWriter {
  public:
-  // `before` is what find() gave, or null: then the set begins empty; with `fresh` it is
-  // built anew, and what there is goes. It and `key` must outlive this.
+  // `before` is what find() gave, or null: then the set begins empty. It and `key` must outlive
+  // this.
   SortedSetWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
-                  const SortedSetLimits& limits, bool fresh = false);
+                  const SortedSetLimits& limits);
 
   uint64_t size() const { return collection_ ? collection_->count : small_.size(); }
   std::optional<double> score(std::string_view member);
-  // Of a set whose members are all known before the first is put: how many, the longest's bytes.
-  void expect(uint64_t members, size_t longest);
   // Adds the member or gives it another score, which is not NaN.
   void put(std::string_view member, double score) { put(member, score, this->score(member)); }
   // The same when score() has just told what it had.
@@ -137,7 +135,6 @@ class SortedSetWriter {
   const std::string_view key_;
   const Record* const before_;
   const SortedSetLimits limits_;
-  const bool fresh_;
   storage::Metadata after_;
   std::vector<ScoredMember> small_;  // in order
   size_t small_bytes_ = 0;

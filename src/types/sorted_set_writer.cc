@@ -12,10 +12,10 @@ using storage::Metadata;
 using storage::Space;
 
 SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
-                                 const Record* before, const SortedSetLimits& limits, bool fresh)
-    : keys_(keys), db_(db), key_(key), before_(before), limits_(limits), fresh_(fresh) {
+                                 const Record* before, const SortedSetLimits& limits)
+    : keys_(keys), db_(db), key_(key), before_(before), limits_(limits) {
   after_.type = storage::ValueType::kSortedSet;
-  if (before == nullptr || fresh_) return;
+  if (before == nullptr) return;
   after_ = before->metadata();
   collection_ = after_.collection;
   bool readable = true;
@@ -52,15 +52,12 @@ std::optional<double> SortedSetWriter::score(std::string_view member) {
   return found == small_.end() ? std::nullopt : std::optional(found->score);
 }
 
-void SortedSetWriter::expect(uint64_t members, size_t longest) {
-  if (members > limits_.listpack_entries_max || longest > limits_.listpack_value_max) {
-    after_.limit_passed = true;
-  }
-}
-
 void SortedSetWriter::put(std::string_view member, double score, std::optional<double> old) {
   changed_ = true;
-  if (!old) expect(size() + 1, member.size());
+  if (!old &&
+      (size() >= limits_.listpack_entries_max || member.size() > limits_.listpack_value_max)) {
+    after_.limit_passed = true;
+  }
   // Redis' packed form has whole numbers, and so no -0.
   if (!after_.limit_passed && score == 0) score = 0;
   if (collection_) return put_large(member, score, old);
@@ -125,7 +122,7 @@ void SortedSetWriter::raise_low() {
 }
 
 bool SortedSetWriter::finish() {
-  if (!changed_ && !fresh_) return size() != 0;
+  if (!changed_) return size() != 0;
   if (size() == 0) {
     if (before_ != nullptr) keys_.remove(db_, key_, *before_);
     return false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/exec/store.h"
+#include "storage/reader.h"
 
 namespace ingot::types {
 
@@ -21,14 +22,6 @@ std::string record_of(std::string_view value) {
 }
 
 }  // namespace
-
-std::string_view SpillSort::key_of(std::string_view record_key) {
-  return record_key.substr(sizeof(storage::CollectionId));
-}
-
-std::string_view SpillSort::value_of(std::string_view record) {
-  return record.substr(1);
-}
 
 void SpillSort::add(std::string_view key, std::string_view value) {
   ++size_;
@@ -52,25 +45,20 @@ Status SpillSort::finish() {
   return spilled_->status();
 }
 
-RecordRange SpillSort::range() const {
-  return {.space = Space::kOrder,
-          .lower = storage::collection_begin(spilled_->id()),
-          .upper = storage::collection_end(spilled_->id())};
-}
-
-Status SpillSort::walk(const Each& each) const {
+Status SpillSort::walk(std::string_view from, const Each& each) const {
   if (!spilled_) {
-    for (const auto& [key, value] : held_) {
-      if (!each(key, value)) break;
+    auto at = std::ranges::lower_bound(
+        held_, from, {}, [](const auto& item) -> std::string_view { return item.first; });
+    for (; at != held_.end() && each(at->first, at->second); ++at) {
     }
     return {};
   }
-  const RecordRange all = range();
+  const std::string begin = storage::collection_begin(spilled_->id());
   storage::EngineReader data(services_.store.engine(), nullptr, storage::Tier::kDisk,
                              storage::CacheUse::kPassBy);
-  const auto at = data.cursor(all.space, all.lower, all.upper);
-  for (at->seek(all.lower); at->valid(); at->next()) {
-    if (!each(key_of(at->key()), value_of(at->value()))) break;
+  const auto at = data.cursor(Space::kOrder, begin, storage::collection_end(spilled_->id()));
+  for (at->seek(begin + std::string(from)); at->valid(); at->next()) {
+    if (!each(at->key().substr(begin.size()), at->value().substr(1))) break;
   }
   data.check(*at);
   return data.error();

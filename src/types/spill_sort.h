@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "src/types/fresh_collection.h"
-#include "src/types/piece_source.h"
 
 namespace ingot::types {
 
@@ -27,15 +26,11 @@ class SpillSort {
 
   // After the last add(). What does not fit is in the engine now, or the status says why not.
   [[nodiscard]] storage::Status finish();
-  // Calls `each` for the items in order, until it returns false.
+  // Calls `each` for the items in order, from the first whose key is not before `from` on, until it
+  // returns false. Any thread, one at a time.
   using Each = std::function<bool(std::string_view key, std::string_view value)>;
-  [[nodiscard]] storage::Status walk(const Each& each) const;
-
-  // For a reply that goes on reading later; this must outlive it.
+  [[nodiscard]] storage::Status walk(std::string_view from, const Each& each) const;
   bool spilled() const { return spilled_ != nullptr; }
-  RecordRange range() const;  // requires spilled()
-  static std::string_view key_of(std::string_view record_key);
-  static std::string_view value_of(std::string_view record);
 
  private:
   exec::Services& services_;

@@ -1,0 +1,65 @@
+// See sorted_reply.h.
+#include "src/commands/sorted_reply.h"
+
+#include <string>
+#include <utility>
+
+#include "src/types/piece_source.h"
+
+namespace ingot::commands {
+
+using command::ReplySink;
+using types::SpillSort;
+
+namespace {
+
+// Writes the items of the range until `enough()`; then the range begins behind them, and `*from` is
+// the key of its first item.
+template <typename Enough>
+void write_some(storage::Reader& data, const SpillSort& items, std::string* from, ItemRange* range,
+                const WriteItem& write, ReplySink& reply, const Enough& enough) {
+  const auto each = [&](std::string_view key, std::string_view value) {
+    if (range->first > 0) {
+      --range->first;
+      return true;
+    }
+    if (range->count == 0 || data.failed()) return false;
+    if (enough()) {
+      from->assign(key);
+      return false;
+    }
+    write(data, key, value, reply);
+    --range->count;
+    return true;
+  };
+  const storage::Status status = items.walk(*from, each);
+  if (!status.ok()) data.latch_error(status);
+}
+
+}  // namespace
+
+void write_sorted(storage::Reader& data, const SpillSort& items, ItemRange range,
+                  const WriteItem& write, ReplySink& reply) {
+  std::string from;
+  write_some(data, items, &from, &range, write, reply, [] { return false; });
+}
+
+void reply_sorted(command::ReadContext& ctx, std::shared_ptr<const SpillSort> items,
+                  ItemRange range, WriteItem write) {
+  if (!items->spilled() || !ctx.view) {
+    return write_sorted(ctx.keys.data(), *items, range, write, ctx.reply);
+  }
+  auto read = [items = std::move(items), range, write = std::move(write),
+               version = ctx.reply.version(),
+               from = std::string()](storage::Reader& data, std::string* piece) mutable {
+    command::EncodedReply encoded;
+    command::RespSink sink(encoded, version);
+    write_some(data, *items, &from, &range, write, sink,
+               [&] { return encoded.bytes.size() >= types::kPieceBytes; });
+    *piece = std::move(encoded.bytes);
+    return range.count > 0 && !data.failed();
+  };
+  ctx.reply.elements(std::make_unique<types::PieceSource>(ctx.services, ctx.view, std::move(read)));
+}
+
+}  // namespace ingot::commands

@@ -1,0 +1,32 @@
+// Replies with items that were sorted first, however many they are: a few are written at once, many
+// are streamed while the client takes them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "src/command/context.h"
+#include "src/types/spill_sort.h"
+
+namespace ingot::commands {
+
+// Writes one item's part of the reply; `data` reads what the command reads. Runs later and on other
+// threads, too: let it capture by value.
+using WriteItem = std::function<void(storage::Reader& data, std::string_view key,
+                                     std::string_view value, command::ReplySink& reply)>;
+
+struct ItemRange {
+  uint64_t first = 0;
+  uint64_t count = 0;
+};
+
+// Behind the header that the caller has announced. `items` is finished.
+void reply_sorted(command::ReadContext& ctx, std::shared_ptr<const types::SpillSort> items,
+                  ItemRange range, WriteItem write);
+// The same, at once.
+void write_sorted(storage::Reader& data, const types::SpillSort& items, ItemRange range,
+                  const WriteItem& write, command::ReplySink& reply);
+
+}  // namespace ingot::commands

@@ -1,0 +1,37 @@
+// See list_builder.h.
+#include "src/types/list_builder.h"
+
+#include "src/types/list_bytes.h"
+#include "src/types/packed.h"
+
+namespace ingot::types {
+
+void ListBuilder::put(std::string_view element) {
+  put_(storage::Space::kData, item_of(kFirstLabel + put_so_far_++ * kListStride),
+       std::string(1, storage::kPlainElement).append(element));
+}
+
+void ListBuilder::add(std::string_view element) {
+  ++length_;
+  if (is_large_) return put(element);
+  append_packed(&packed_, element);
+  if (packed_.size() <= inline_max_bytes_) return;
+  is_large_ = true;
+  PackedReader small(packed_);
+  for (std::string_view each; small.next(&each);) put(each);
+  packed_.clear();
+}
+
+BuiltValue ListBuilder::finish() {
+  BuiltValue list{.metadata = {.type = storage::ValueType::kList},
+                  .payload = std::move(packed_),
+                  .size = length_};
+  if (is_large_) {
+    list.metadata.collection = storage::Metadata::Collection{.count = length_, .revision = 1};
+    encode_bounds({.first = kFirstLabel, .last = kFirstLabel + (length_ - 1) * kListStride},
+                  &list.payload);
+  }
+  return list;
+}
+
+}  // namespace ingot::types
