@@ -237,10 +237,14 @@ types::BuiltValue build_range(SortedSetReader& set, const Query& query,
                               const types::SortedSetLimits& limits, const types::PutElement& put) {
   types::SortedSetBuilder target(limits, put);
   const RankRange ranks = find_ranks(set, query);
-  // By rank, Redis knows how many there will be before it begins.
-  if (query.by == By::kRank) target.expect(ranks.size(), 0);
+  // By rank, Redis knows how many there will be before it begins. Otherwise it begins with its
+  // packed form, which has no -0: where it goes backward, for the members that come last here.
+  const bool backward = query.is_reverse() && query.by != By::kRank;
+  if (query.by == By::kRank || backward) target.expect(ranks.size(), 0);
+  uint64_t left = ranks.size();
   set.walk(ranks, false, [&](std::string_view member, double score) {
-    target.add(member, score);
+    const bool packed = backward && left-- <= limits.listpack_entries_max;
+    target.add(member, packed && score == 0 ? 0 : score);
     return true;
   });
   return target.finish();

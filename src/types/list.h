@@ -68,10 +68,10 @@ class ListReader {
 // Changes one list; finish() makes the changes its key's record.
 class ListWriter {
  public:
-  // `before` is what find() gave, or null: then the list begins empty; with `fresh` it does though
-  // there is something, which goes. It and `key` must outlive this.
+  // `before` is what find() gave, or null: then the list begins empty. It and `key` must outlive
+  // this.
   ListWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
-             uint64_t inline_max_bytes, bool fresh = false);
+             uint64_t inline_max_bytes);
 
   uint64_t length() const { return collection_ ? collection_->count : small_.size(); }
   void push(ListEnd end, std::string_view element);
@@ -108,7 +108,6 @@ class ListWriter {
   const std::string_view key_;
   const Record* const before_;
   const uint64_t inline_max_bytes_;
-  const bool fresh_;
   storage::Metadata after_;
   std::deque<std::string> small_;
   size_t small_bytes_ = 0;  // packed

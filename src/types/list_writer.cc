@@ -22,15 +22,14 @@ uint64_t magnitude(int64_t number) {
 }  // namespace
 
 ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
-                       uint64_t inline_max_bytes, bool fresh)
+                       uint64_t inline_max_bytes)
     : keys_(keys),
       db_(db),
       key_(key),
       before_(before),
-      inline_max_bytes_(inline_max_bytes),
-      fresh_(before != nullptr && fresh) {
+      inline_max_bytes_(inline_max_bytes) {
   after_.type = storage::ValueType::kList;
-  if (before == nullptr || fresh_) return;
+  if (before == nullptr) return;
   after_ = before->metadata();
   collection_ = after_.collection;
   if (collection_) {
@@ -291,7 +290,7 @@ uint64_t ListWriter::remove(int64_t count, std::string_view element) {
 }
 
 bool ListWriter::finish() {
-  if (!changed_ && !fresh_) return length() != 0;
+  if (!changed_) return length() != 0;
   if (length() == 0) {
     if (before_ != nullptr) keys_.remove(db_, key_, *before_);
     return false;
