@@ -171,7 +171,7 @@ void xadd(WriteContext& ctx, Args args) {
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent && options.only_existing) return ctx.reply.null();
-  StreamWriter stream(ctx.keys, ctx.db, args[1], found == Found::kYes ? &before : nullptr);
+  StreamWriter stream = stream_writer(ctx, args[1], found == Found::kYes ? &before : nullptr);
   const auto id = next_id(ctx, stream.notes(), wanted);
   if (!id) return;
   stream.add(*id, fields);
@@ -196,7 +196,7 @@ void xtrim(WriteContext& ctx, Args args) {
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent) return ctx.reply.integer(0);
-  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  StreamWriter stream = stream_writer(ctx, args[1], &before);
   const uint64_t gone = trim(ctx, stream, options);
   if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
   stream.finish(types::Touch::kModified);
@@ -214,7 +214,7 @@ void xdel(WriteContext& ctx, Args args) {
     if (!id) return;
     ids.push_back(*id);
   }
-  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  StreamWriter stream = stream_writer(ctx, args[1], &before);
   int64_t removed = 0;
   for (const StreamId id : ids) removed += stream.remove(id);
   if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
@@ -289,7 +289,7 @@ void xsetid(WriteContext& ctx, Args args) {
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent) return ctx.reply.error(command::error::kNoSuchKey);
-  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  StreamWriter stream = stream_writer(ctx, args[1], &before);
   if (stream.length() != 0 && *last < stream.last_entry()) {
     return ctx.reply.error(
         "ERR The ID specified in XSETID is smaller than the target stream top item");

@@ -69,8 +69,7 @@ std::optional<StreamWriter> open_stream(WriteContext& ctx, std::string_view name
         "may want to use the MKSTREAM option to create an empty stream automatically.");
     return std::nullopt;
   }
-  return std::make_optional<StreamWriter>(ctx.keys, ctx.db, name,
-                                          found == Found::kYes ? before : nullptr);
+  return stream_writer(ctx, name, found == Found::kYes ? before : nullptr);
 }
 
 std::optional<StreamGroup> open_group(WriteContext& ctx, const StreamWriter& stream, Args args) {
@@ -181,7 +180,7 @@ void xack(WriteContext& ctx, Args args) {
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
   if (found == Found::kAbsent) return ctx.reply.integer(0);
-  StreamWriter stream(ctx.keys, ctx.db, args[1], &before);
+  StreamWriter stream = stream_writer(ctx, args[1], &before);
   auto group = stream.group(args[2]);
   if (!group) return ctx.reply.integer(0);
   std::vector<StreamId> ids;

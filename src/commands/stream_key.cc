@@ -88,17 +88,18 @@ void reply_entry(ReplySink& reply, StreamId id, const StreamFields& fields) {
 void reply_entries(command::ReadContext& ctx, const StreamReader& stream, const StreamRange& range,
                    uint64_t count, bool reverse) {
   const uint64_t most = count == 0 ? stream.length() : std::min(count, stream.length());
-  if (most > kHeldMax && !ctx.keys.data().begin_walk()) return;
-  const Held held = hold_entries(stream, range, count, reverse, ctx.view ? kHeldMax : SIZE_MAX);
+  if (most > kHeldMax && stream.is_large() && !ctx.keys.data().begin_walk()) return;
+  const bool streams = ctx.view != nullptr && stream.is_large();
+  const Held held = hold_entries(stream, range, count, reverse, streams ? kHeldMax : SIZE_MAX);
   ctx.reply.array(held.count);
   if (held.count == held.entries.size()) return reply_held(ctx.reply, held);
-  const storage::CollectionId id = stream.id();
+  const std::string begin = storage::collection_begin(stream.id());
   const StreamId lowest = reverse ? held.last : range.first;
   const StreamId highest = reverse ? range.last : held.last;
   reply_elements(ctx,
                  {.space = storage::Space::kData,
-                  .lower = types::entry_key(id, lowest),
-                  .upper = types::entry_key(id, highest) + '\0',
+                  .lower = begin + types::entry_key(lowest),
+                  .upper = begin + types::entry_key(highest) + '\0',
                   .reverse = reverse},
                  held.count, [](std::string_view key, std::string_view value, ReplySink& reply) {
                    reply_entry(reply, types::entry_id(key), StreamFields(value.substr(1)));

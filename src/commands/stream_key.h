@@ -8,9 +8,17 @@
 
 #include "src/command/context.h"
 #include "src/commands/typed_key.h"
+#include "src/exec/services.h"
+#include "src/server/config.h"
 #include "src/types/stream.h"
 
 namespace ingot::commands {
+
+inline types::StreamWriter stream_writer(command::WriteContext& ctx, std::string_view key,
+                                         const types::Record* before) {
+  const auto settings = ctx.services.config.settings();
+  return {ctx.keys, ctx.db, key, before, settings->inline_max_bytes};
+}
 
 // The stream of a key, or nothing: it is not there, or an error was answered.
 template <typename Context>

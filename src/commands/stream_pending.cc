@@ -167,7 +167,7 @@ class Claiming {
       : ctx_(ctx),
         key_(args[1]),
         name_(args[3]),
-        stream_(ctx.keys, ctx.db, args[1], &stream),
+        stream_(stream_writer(ctx, args[1], &stream)),
         group_(stream_.group(args[2])) {}
 
   bool has_group() const { return group_.has_value(); }

@@ -284,7 +284,7 @@ std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t 
   const std::string_view key = request.keys[index];
   Record record;
   if (!ctx.keys.find(ctx.db, key, &record)) return std::nullopt;
-  StreamWriter stream(ctx.keys, ctx.db, key, &record);
+  StreamWriter stream = stream_writer(ctx, key, &record);
   auto group = stream.group(request.group);
   if (!group) return std::nullopt;
   const bool only_new = request.ids[index] == ">";

@@ -148,7 +148,7 @@ class Storing {
     writer.finish();
   }
   void operator()(const Stream& stream) {
-    StreamWriter writer(keys_, db_, key_, nullptr);
+    StreamWriter writer(keys_, db_, key_, nullptr, limits_.set.inline_max_bytes);
     std::vector<std::string_view> fields;
     for (const Stream::Entry& entry : stream.entries) {
       fields.clear();

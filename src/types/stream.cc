@@ -5,8 +5,17 @@
 
 namespace ingot::types {
 
-using storage::Space;
 using storage::Status;
+
+namespace {
+
+StreamElements elements_of(storage::Reader& data, const Record& record) {
+  if (record.collection()) return {data, record.collection()->id};
+  const std::string_view payload = record.payload();
+  return {data, std::string(payload.substr(std::min(payload.size(), kNotesBytes)))};
+}
+
+}  // namespace
 
 uint64_t StreamFields::count() const {
   uint64_t count = 0;
@@ -16,12 +25,12 @@ uint64_t StreamFields::count() const {
 }
 
 StreamReader::StreamReader(storage::Reader& data, const Record& record)
-    : data_(data), id_(record.collection() ? record.collection()->id : 0) {
-  if (record.collection() && decode_notes(record.payload(), &notes_)) {
-    length_ = record.collection()->count;
-  } else {
-    latch_corrupt();
-  }
+    : data_(data), elements_(elements_of(data, record)) {
+  const bool readable = decode_notes(record.payload(), &notes_);
+  const auto length = elements_.is_large() ? std::optional(record.collection()->count)
+                                           : count_entries(elements_.packed());
+  if (!readable || !length) latch_corrupt();
+  length_ = length.value_or(0);
 }
 
 void StreamReader::latch_corrupt() const {
@@ -33,15 +42,10 @@ void StreamReader::walk(StreamId first, StreamId last, bool reverse, const EachE
   first = std::max(first, notes_.first);
   last = std::min(last, notes_.last);
   if (first > last) return;
-  const std::string lower = entry_key(id_, first);
-  const std::string upper = entry_key(id_, last);
-  const auto at = data_.cursor(Space::kData, lower, upper + '\0');
-  for (reverse ? at->seek_for_prev(upper) : at->seek(lower); at->valid();
-       reverse ? at->prev() : at->next()) {
-    const StreamId id = entry_id(at->key());
-    if (!each(id, StreamFields(at->value().substr(1)))) break;
-  }
-  data_.check(*at);
+  elements_.walk(entry_key(first), entry_key(last) + '\0', reverse,
+                 [&](std::string_view key, std::string_view value) {
+                   return each(entry_id(key), StreamFields(value.substr(1)));
+                 });
 }
 
 StreamId StreamReader::last_entry() const {
@@ -55,24 +59,18 @@ StreamId StreamReader::last_entry() const {
 
 bool StreamReader::entry(StreamId id, const EachEntry& each) const {
   std::string stored;
-  if (id < notes_.first || !data_.get(Space::kData, entry_key(id_, id), &stored)) return false;
+  if (id < notes_.first || !elements_.get(entry_key(id), &stored)) return false;
   each(id, StreamFields(std::string_view(stored).substr(1)));
   return true;
 }
 
-// Every record whose key begins with the prefix, from the key `from` on.
-void StreamReader::walk_records(const std::string& prefix, const std::string& from,
-                                const Each& each) const {
-  const auto at = data_.cursor(Space::kData, from, prefix_end(prefix));
-  for (at->seek(from); at->valid(); at->next()) {
-    if (!each(at->key(), at->value())) break;
-  }
-  data_.check(*at);
+void StreamReader::walk_prefix(const std::string& prefix, const StreamElements::Each& each) const {
+  elements_.walk(prefix, prefix_end(prefix), /*reverse=*/false, each);
 }
 
 std::optional<StreamGroup> StreamReader::group(std::string_view name) const {
   std::string stored;
-  if (!data_.get(Space::kData, group_key(id_, name), &stored)) return std::nullopt;
+  if (!elements_.get(group_key(name), &stored)) return std::nullopt;
   StreamGroup group{.name = std::string(name)};
   if (decode_group(stored, &group)) return group;
   latch_corrupt();
@@ -80,8 +78,8 @@ std::optional<StreamGroup> StreamReader::group(std::string_view name) const {
 }
 
 void StreamReader::walk_groups(const std::function<bool(const StreamGroup&)>& each) const {
-  const std::string prefix = stream_prefix(id_, StreamPart::kGroup);
-  walk_records(prefix, prefix, [&](std::string_view key, std::string_view value) {
+  const std::string prefix = stream_prefix(StreamPart::kGroup);
+  walk_prefix(prefix, [&](std::string_view key, std::string_view value) {
     StreamGroup group{.name = std::string(key.substr(prefix.size()))};
     if (decode_group(value, &group)) return each(group);
     latch_corrupt();
@@ -92,7 +90,7 @@ void StreamReader::walk_groups(const std::function<bool(const StreamGroup&)>& ea
 std::optional<StreamConsumer> StreamReader::consumer(const StreamGroup& group,
                                                      std::string_view name) const {
   std::string stored;
-  if (!data_.get(Space::kData, consumer_key(id_, group.number, name), &stored)) return std::nullopt;
+  if (!elements_.get(consumer_key(group.number, name), &stored)) return std::nullopt;
   StreamConsumer consumer{.name = std::string(name)};
   if (decode_consumer(stored, &consumer)) return consumer;
   latch_corrupt();
@@ -101,8 +99,8 @@ std::optional<StreamConsumer> StreamReader::consumer(const StreamGroup& group,
 
 void StreamReader::walk_consumers(const StreamGroup& group,
                                   const std::function<bool(const StreamConsumer&)>& each) const {
-  const std::string prefix = group_prefix(id_, StreamPart::kConsumer, group.number);
-  walk_records(prefix, prefix, [&](std::string_view key, std::string_view value) {
+  const std::string prefix = group_prefix(StreamPart::kConsumer, group.number);
+  walk_prefix(prefix, [&](std::string_view key, std::string_view value) {
     StreamConsumer consumer{.name = std::string(key.substr(prefix.size()))};
     if (decode_consumer(value, &consumer)) return each(consumer);
     latch_corrupt();
@@ -112,7 +110,7 @@ void StreamReader::walk_consumers(const StreamGroup& group,
 
 std::optional<StreamPending> StreamReader::pending(const StreamGroup& group, StreamId id) const {
   std::string stored;
-  if (!data_.get(Space::kData, pending_key(id_, group.number, id), &stored)) return std::nullopt;
+  if (!elements_.get(pending_key(group.number, id), &stored)) return std::nullopt;
   StreamPending pending{.id = id};
   if (decode_pending(stored, &pending)) return pending;
   latch_corrupt();
@@ -120,37 +118,37 @@ std::optional<StreamPending> StreamReader::pending(const StreamGroup& group, Str
 }
 
 std::optional<StreamId> StreamReader::last_pending(const StreamGroup& group) const {
-  const std::string prefix = group_prefix(id_, StreamPart::kPending, group.number);
-  const std::string last = prefix + stream_id_bytes(kStreamIdMax);
-  const auto at = data_.cursor(Space::kData, prefix, prefix_end(prefix));
-  at->seek_for_prev(last);
+  const std::string prefix = group_prefix(StreamPart::kPending, group.number);
   std::optional<StreamId> id;
-  if (at->valid()) id = read_stream_id(at->key().substr(prefix.size()));
-  data_.check(*at);
+  elements_.walk(prefix, prefix_end(prefix), /*reverse=*/true,
+                 [&](std::string_view key, std::string_view) {
+                   id = read_stream_id(key.substr(prefix.size()));
+                   return false;
+                 });
   return id;
 }
 
 void StreamReader::walk_pending(const StreamGroup& group, StreamId first,
                                 const EachPending& each) const {
-  const std::string prefix = group_prefix(id_, StreamPart::kPending, group.number);
-  walk_records(prefix, prefix + stream_id_bytes(first),
-               [&](std::string_view key, std::string_view value) {
-                 StreamPending pending{.id = read_stream_id(key.substr(prefix.size()))};
-                 if (decode_pending(value, &pending)) return each(pending);
-                 latch_corrupt();
-                 return false;
-               });
+  const std::string prefix = group_prefix(StreamPart::kPending, group.number);
+  elements_.walk(prefix + stream_id_bytes(first), prefix_end(prefix), /*reverse=*/false,
+                 [&](std::string_view key, std::string_view value) {
+                   StreamPending pending{.id = read_stream_id(key.substr(prefix.size()))};
+                   if (decode_pending(value, &pending)) return each(pending);
+                   latch_corrupt();
+                   return false;
+                 });
 }
 
 void StreamReader::walk_pending(const StreamGroup& group, const StreamConsumer& consumer,
                                 StreamId first, const EachPending& each) const {
-  const std::string prefix = owned_prefix(id_, group.number, consumer.number);
-  walk_records(prefix, prefix + stream_id_bytes(first),
-               [&](std::string_view key, std::string_view) {
-                 const auto found = pending(group, read_stream_id(key.substr(prefix.size())));
-                 if (!found) latch_corrupt();
-                 return found && each(*found);
-               });
+  const std::string prefix = owned_prefix(group.number, consumer.number);
+  elements_.walk(prefix + stream_id_bytes(first), prefix_end(prefix), /*reverse=*/false,
+                 [&](std::string_view key, std::string_view) {
+                   const auto found = pending(group, read_stream_id(key.substr(prefix.size())));
+                   if (!found) latch_corrupt();
+                   return found && each(*found);
+                 });
 }
 
 bool StreamReader::deleted_since(StreamId id) const {

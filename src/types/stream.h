@@ -1,5 +1,4 @@
-// What a stream is on disk: always a collection, because it grows at one end. Its elements in the
-// data space are, behind the collection's id (stream_bytes.h draws their values):
+// What a stream is on disk: what it notes of itself, and elements (stream_bytes.h draws both):
 //
 //   0 | entry ID                          an entry
 //   1 | group's name                      a consumer group
@@ -7,8 +6,11 @@
 //   3 | group (u32be) | entry ID          an entry that was delivered and not acknowledged
 //   4 | group (u32be) | consumer (u32be) | entry ID   the same, found by its consumer
 //
-// Metadata::payload notes the IDs at the ends (so that nothing walks over what was trimmed), and
-// the counters. Metadata::Collection::count is the number of entries.
+// A small stream is its key's record: behind the notes the elements are packed, in the order of
+// their keys. One that would pass the limit becomes large for good: its elements stand in the data
+// space behind a collection's id, the record keeps the notes, and Metadata::Collection::count is
+// the number of entries. The notes name the IDs at the ends, so that nothing walks over what was
+// trimmed.
 //
 // One thread at a time. Failures latch in the storage::Reader.
 #pragma once
@@ -22,6 +24,7 @@
 
 #include "src/types/keyspace.h"
 #include "src/types/packed.h"
+#include "src/types/stream_elements.h"
 #include "src/types/stream_id.h"
 
 namespace ingot::types {
@@ -77,7 +80,8 @@ class StreamReader {
   // Requires a stream; both must outlive this.
   StreamReader(storage::Reader& data, const Record& record);
 
-  storage::CollectionId id() const { return id_; }
+  bool is_large() const { return elements_.is_large(); }
+  storage::CollectionId id() const { return elements_.id(); }  // requires a large stream
   const StreamNotes& notes() const { return notes_; }
   uint64_t length() const { return length_; }
 
@@ -111,13 +115,13 @@ class StreamReader {
  private:
   friend class StreamWriter;
   // A stream that begins empty.
-  StreamReader(storage::Reader& data, storage::CollectionId id) : data_(data), id_(id) {}
-  using Each = std::function<bool(std::string_view key, std::string_view value)>;
-  void walk_records(const std::string& prefix, const std::string& from, const Each& each) const;
+  explicit StreamReader(storage::Reader& data) : data_(data), elements_(data, std::string()) {}
+  // Every element whose key begins with the prefix.
+  void walk_prefix(const std::string& prefix, const StreamElements::Each& each) const;
   void latch_corrupt() const;
 
   storage::Reader& data_;
-  const storage::CollectionId id_;
+  StreamElements elements_;
   StreamNotes notes_;
   uint64_t length_ = 0;
 };
@@ -127,7 +131,8 @@ class StreamWriter : public StreamReader {
  public:
   // `before` is what find() gave, or null: then the stream begins empty. It and `key` must outlive
   // this.
-  StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before);
+  StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
+               uint64_t inline_max_bytes);
 
   // Requires an ID above notes().last, and fields and values in turn.
   void add(StreamId id, std::span<const std::string_view> fields);
@@ -167,7 +172,7 @@ class StreamWriter : public StreamReader {
 
  private:
   void put(const std::string& key, std::string_view value);
-  void erase(const std::string& key);
+  void erase(std::string_view key);
   void erase_all(const std::string& prefix);
   void find_first();
   bool goes(const Trim& trim, StreamId id, uint64_t gone) const;
@@ -177,6 +182,7 @@ class StreamWriter : public StreamReader {
   const int db_;
   const std::string_view key_;
   const Record* const before_;
+  const uint64_t inline_max_bytes_;
   storage::Metadata after_;
   bool changed_ = false;
 };

@@ -10,7 +10,6 @@ using storage::read_le64;
 
 namespace {
 
-constexpr size_t kNotesBytes = 3 * kStreamIdBytes + 8 + 4 + 4;
 constexpr size_t kGroupBytes = 1 + 4 + kStreamIdBytes + 8 + 8 + 4 + 4;
 constexpr size_t kConsumerBytes = 1 + 4 + 8 + 8;
 constexpr size_t kPendingBytesMin = 1 + 8 + 8;
@@ -34,6 +33,24 @@ class Bytes {
   std::string_view rest_;
 };
 
+// Whether a key has what its part says that it has.
+bool is_element_key(std::string_view key) {
+  if (key.empty()) return false;
+  switch (static_cast<StreamPart>(key.front())) {
+    case StreamPart::kEntry:
+      return key.size() == 1 + kStreamIdBytes;
+    case StreamPart::kGroup:
+      return true;
+    case StreamPart::kConsumer:
+      return key.size() >= 1 + 4;
+    case StreamPart::kPending:
+      return key.size() == 1 + 4 + kStreamIdBytes;
+    case StreamPart::kOwned:
+      return key.size() == 1 + 4 + 4 + kStreamIdBytes;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string prefix_end(std::string prefix) {
@@ -52,7 +69,7 @@ void encode_notes(const StreamNotes& notes, std::string* out) {
 }
 
 bool decode_notes(std::string_view bytes, StreamNotes* notes) {
-  if (bytes.size() != kNotesBytes) return false;
+  if (bytes.size() < kNotesBytes) return false;
   Bytes in(bytes);
   notes->first = in.id();
   notes->last = in.id();
@@ -61,6 +78,18 @@ bool decode_notes(std::string_view bytes, StreamNotes* notes) {
   notes->groups = in.u32();
   notes->next_group = in.u32();
   return true;
+}
+
+std::optional<uint64_t> count_entries(std::string_view packed) {
+  uint64_t entries = 0;
+  PackedReader reader(packed);
+  std::string_view key, value;
+  while (reader.next(&key)) {
+    if (!is_element_key(key) || !reader.next(&value) || value.empty()) return std::nullopt;
+    if (static_cast<StreamPart>(key.front()) == StreamPart::kEntry) ++entries;
+  }
+  if (reader.broken()) return std::nullopt;
+  return entries;
 }
 
 std::string encode_group(const StreamGroup& group) {

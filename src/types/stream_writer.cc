@@ -5,37 +5,39 @@
 
 namespace ingot::types {
 
-using storage::Space;
-
-StreamWriter::StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before)
+StreamWriter::StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
+                           uint64_t inline_max_bytes)
     : StreamReader(before != nullptr ? StreamReader(keys.data(), *before)
-                                     : StreamReader(keys.data(), keys.new_collection())),
+                                     : StreamReader(keys.data())),
       keys_(keys),
       db_(db),
       key_(key),
-      before_(before) {
+      before_(before),
+      inline_max_bytes_(inline_max_bytes) {
   if (before != nullptr) {
     after_ = before->metadata();
   } else {
     after_.type = storage::ValueType::kStream;
-    after_.collection = storage::Metadata::Collection{.id = id_};
     changed_ = true;
   }
 }
 
 void StreamWriter::put(const std::string& key, std::string_view value) {
-  keys_.overlay().put(Space::kData, key, value);
+  elements_.put(keys_.overlay(), key, value);
   changed_ = true;
+  if (!is_large() && kNotesBytes + elements_.packed().size() > inline_max_bytes_) {
+    elements_.make_large(keys_.overlay(), keys_.new_collection());
+  }
 }
 
-void StreamWriter::erase(const std::string& key) {
-  keys_.overlay().remove(Space::kData, key);
+void StreamWriter::erase(std::string_view key) {
+  elements_.remove(keys_.overlay(), key);
   changed_ = true;
 }
 
 void StreamWriter::erase_all(const std::string& prefix) {
-  walk_records(prefix, prefix, [&](std::string_view key, std::string_view) {
-    erase(std::string(key));
+  walk_prefix(prefix, [&](std::string_view key, std::string_view) {
+    erase(key);
     return true;
   });
 }
@@ -43,7 +45,7 @@ void StreamWriter::erase_all(const std::string& prefix) {
 void StreamWriter::add(StreamId id, std::span<const std::string_view> fields) {
   std::string entry(1, storage::kPlainElement);
   for (std::string_view item : fields) append_packed(&entry, item);
-  put(entry_key(id_, id), entry);
+  put(entry_key(id), entry);
   if (length_ == 0) notes_.first = id;
   notes_.last = id;
   ++notes_.added;
@@ -54,19 +56,16 @@ void StreamWriter::find_first() {
   const StreamId from = notes_.first;
   notes_.first = {};
   if (length_ == 0) return;
-  const auto at = data_.cursor(Space::kData, entry_key(id_, from),
-                               prefix_end(stream_prefix(id_, StreamPart::kEntry)));
-  at->seek(entry_key(id_, from));
-  if (at->valid()) {
-    notes_.first = entry_id(at->key());
-  }
-  data_.check(*at);
+  walk(from, kStreamIdMax, /*reverse=*/false, [&](StreamId id, const StreamFields&) {
+    notes_.first = id;
+    return false;
+  });
 }
 
 bool StreamWriter::remove(StreamId id) {
   std::string stored;
-  const std::string key = entry_key(id_, id);
-  if (id < notes_.first || !data_.get(Space::kData, key, &stored)) return false;
+  const std::string key = entry_key(id);
+  if (id < notes_.first || !elements_.get(key, &stored)) return false;
   erase(key);
   --length_;
   notes_.max_deleted = std::max(notes_.max_deleted, id);
@@ -89,7 +88,7 @@ uint64_t StreamWriter::trim(const Trim& trim) {
   };
   walk(notes_.first, kStreamIdMax, false, [&](StreamId id, const StreamFields&) {
     if (!goes(trim, id, gone + step.size())) return false;
-    step.push_back(entry_key(id_, id));
+    step.push_back(entry_key(id));
     if (step.size() == trim.step) remove_step();
     return true;
   });
@@ -117,13 +116,13 @@ StreamGroup StreamWriter::create_group(std::string_view name, StreamId last, int
 }
 
 void StreamWriter::store(const StreamGroup& group) {
-  put(group_key(id_, group.name), encode_group(group));
+  put(group_key(group.name), encode_group(group));
 }
 
 void StreamWriter::destroy(const StreamGroup& group) {
-  erase(group_key(id_, group.name));
+  erase(group_key(group.name));
   for (const auto part : {StreamPart::kConsumer, StreamPart::kPending, StreamPart::kOwned}) {
-    erase_all(group_prefix(id_, part, group.number));
+    erase_all(group_prefix(part, group.number));
   }
   --notes_.groups;
 }
@@ -138,21 +137,21 @@ StreamConsumer StreamWriter::create_consumer(StreamGroup* group, std::string_vie
 }
 
 void StreamWriter::store(const StreamGroup& group, const StreamConsumer& consumer) {
-  put(consumer_key(id_, group.number, consumer.name), encode_consumer(consumer));
+  put(consumer_key(group.number, consumer.name), encode_consumer(consumer));
 }
 
 void StreamWriter::store(const StreamGroup& group, const StreamPending& pending) {
-  put(pending_key(id_, group.number, pending.id), encode_pending(pending));
+  put(pending_key(group.number, pending.id), encode_pending(pending));
 }
 
 void StreamWriter::remove(StreamGroup* group, const StreamConsumer& consumer) {
-  const std::string prefix = owned_prefix(id_, group->number, consumer.number);
-  walk_records(prefix, prefix, [&](std::string_view key, std::string_view) {
-    erase(pending_key(id_, group->number, read_stream_id(key.substr(prefix.size()))));
-    erase(std::string(key));
+  const std::string prefix = owned_prefix(group->number, consumer.number);
+  walk_prefix(prefix, [&](std::string_view key, std::string_view) {
+    erase(pending_key(group->number, read_stream_id(key.substr(prefix.size()))));
+    erase(key);
     return true;
   });
-  erase(consumer_key(id_, group->number, consumer.name));
+  erase(consumer_key(group->number, consumer.name));
   group->pending -= consumer.pending;
   --group->consumers;
 }
@@ -166,7 +165,7 @@ void StreamWriter::disown(StreamGroup* group, const StreamPending& pending,
     if (!other) return latch_corrupt();
     consumer = &*other;
   }
-  erase(owned_key(id_, group->number, consumer->number, pending.id));
+  erase(owned_key(group->number, consumer->number, pending.id));
   --consumer->pending;
   --group->pending;
   if (other) store(*group, *other);
@@ -176,7 +175,7 @@ void StreamWriter::give(StreamGroup* group, StreamConsumer* consumer, const Stre
                         const StreamPending* before) {
   if (before != nullptr) disown(group, *before, consumer);
   store(*group, pending);
-  put(owned_key(id_, group->number, consumer->number, pending.id),
+  put(owned_key(group->number, consumer->number, pending.id),
       std::string_view(&storage::kPlainElement, 1));
   ++consumer->pending;
   ++group->pending;
@@ -185,16 +184,21 @@ void StreamWriter::give(StreamGroup* group, StreamConsumer* consumer, const Stre
 void StreamWriter::release(StreamGroup* group, const StreamPending& pending,
                            StreamConsumer* consumer) {
   disown(group, pending, consumer);
-  erase(pending_key(id_, group->number, pending.id));
+  erase(pending_key(group->number, pending.id));
 }
 
 void StreamWriter::finish(Touch touch) {
   if (!changed_) return;
-  std::string notes;
-  encode_notes(notes_, &notes);
-  after_.payload = notes;
-  after_.collection->count = length_;
-  revise(&after_);
+  std::string payload;
+  encode_notes(notes_, &payload);
+  if (is_large()) {
+    if (!after_.collection) after_.collection = storage::Metadata::Collection{.id = id()};
+    after_.collection->count = length_;
+    revise(&after_);
+  } else {
+    payload.append(elements_.packed());
+  }
+  after_.payload = payload;
   keys_.store(db_, key_, before_, after_, before_ == nullptr ? Touch::kModified : touch);
 }
 
