@@ -48,6 +48,13 @@ def pair(engine):
         yield Pair(redis, other)
 
 
+@pytest.fixture(scope="session")
+def large_pair(engine):
+    """The same, with an Ingot in which no collection stands inside its key's record."""
+    with Server.redis() as redis, Server.ingot(engine, {"inline-max-bytes": 0}) as other:
+        yield Pair(redis, other)
+
+
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def protocol(request):
     return request.param

@@ -31,7 +31,7 @@ STOP_SECONDS = 30
 LOG_TAIL_LINES = 40
 INGOT_ONLY_OPTIONS = (
     "engine", "cache-size", "max-disk", "min-free-disk", "bloom-bits", "compression",
-    "compaction-threads", "compaction-rate", "direct-reads", "reader-threads", "key-count",
+    "compaction-threads", "compaction-rate", "direct-reads", "inline-max-bytes", "reader-threads", "key-count",
 )  # fmt: skip
 
 
