@@ -1,6 +1,6 @@
-// Byte strings packed one behind the other: what a small hash, list, set or sorted set is inside
-// its key's record. Each stands as its length (LEB128: seven bits a byte, the lowest first, bit 7
-// set in all but the last) and its bytes. Pure.
+// Byte strings packed one behind the other: what a small collection is inside its key's record.
+// Each stands as its length (LEB128: seven bits a byte, the lowest first, bit 7 set in all but the
+// last) and its bytes. Pure.
 #pragma once
 
 #include <cstdint>
