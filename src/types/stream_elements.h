@@ -1,7 +1,6 @@
 // The elements of one stream in the order of their keys, wherever they stand: those of a small
 // stream packed (packed.h) as key, value, key, value ..., those of a large one in the data space
-// behind a collection's id. Keys are without that id here; stream_bytes.h draws them and the
-// values.
+// behind a collection's id. Keys are without that id here; stream_bytes.h draws keys and values.
 //
 // One thread at a time. Failures latch in the storage::Reader.
 #pragma once
@@ -10,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "storage/codec.h"
 #include "storage/overlay.h"
