@@ -1,0 +1,83 @@
+"""P5 and commands over several collections, or that sort one: answered and stored within maxmemory, beside
+the writer."""
+
+import pytest
+from collections_of import fill, size
+from harness import FULL, MB, Crew, timed_ms
+from large_values import send_command, slow_socket
+from memory_bound import limited
+from support.servers import self_check
+from test_p5_collections import drain
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
+
+COUNT = 200_000  # of some 200 bytes
+PART = 150_000
+SERVED_MEANWHILE = 20
+
+ANSWERED = {
+    "set": ["SUNION large part", "SINTER large part", "SDIFF large few", "SORT large ALPHA DESC"],
+    "zset": ["ZUNION 2 large part WITHSCORES", "ZINTER 2 large part", "ZDIFF 2 large few", "ZREVRANGE large 0 -1"],
+}
+STORED = {
+    "set": ["SUNIONSTORE dst large part", "SORT large ALPHA STORE dst"],
+    "zset": ["ZUNIONSTORE dst 2 large part", "ZRANGESTORE dst large 0 -1"],
+}
+
+
+def fill_all(client, engine, kind):
+    if engine == "leveldb" and kind == "set" and not FULL:
+        pytest.skip("one type shows it")
+    for key, count in (("large", COUNT), ("part", PART), ("few", 10)):
+        fill(client, kind, key, count)
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("kind", ANSWERED)
+def test_a_reply_larger_than_the_memory(engine, kind):
+    with limited(engine) as (server, memory), server.client(timeout=60) as client:
+        fill_all(client, engine, kind)
+        memory.check("filling")
+        for line in ANSWERED[kind]:
+            with slow_socket(server) as sock:
+                send_command(sock, *line.split())
+                send_command(sock, "PING")
+                answered = drain(sock)
+            assert answered > 30 * MB
+            memory.check(f"{line}: a reply of {answered >> 20} MB")
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("kind", STORED)
+def test_what_is_stored_is_larger_than_the_memory(engine, kind):
+    with limited(engine) as (server, memory), server.client(timeout=120) as client:
+        fill_all(client, engine, kind)
+        memory.check("filling")
+        took = []
+
+        def write(stop):
+            with server.client(timeout=60) as other:
+                while not stop.is_set():
+                    took.append(timed_ms(other, "SET", "beside", "x")[1])
+
+        for line in STORED[kind]:
+            with Crew() as crew:
+                crew.add(write, crew.stop)
+                before = len(took)
+                assert client.call(*line.split()).value == COUNT
+                served = len(took) - before
+            memory.check(line)
+            print(f"{served} SETs meanwhile, {max(took):.1f} ms at most")
+            assert served > SERVED_MEANWHILE
+        stored = "list" if kind == "set" else "zset"
+        assert size(client, stored, "dst") == COUNT
+        client.call("DEL", "large")
+        server.restart(kill=True)
+        with server.client(timeout=60) as again:
+            assert size(again, stored, "dst") == COUNT
+            first = ("LINDEX", "dst", 0) if kind == "set" else ("ZRANGE", "dst", 0, 0)
+            reply = again.call(*first)
+            assert b"000000000000" in (reply.value if kind == "set" else reply.value[0].value)
+            # Nothing is left of what was made on the way.
+            again.call("DEL", "dst")
+            assert again.call("DBSIZE").value == 3
