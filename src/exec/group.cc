@@ -256,12 +256,11 @@ Status Group::commit(storage::Durability durability) {
   if (status.ok()) {
     release();
   } else {
-    state_.rollback({.count_changes = 0, .databases_before = 0});
+    state_.rollback({.count_changes = 0, .databases_before = 0, .orders = 0});
   }
   taken_ = {};
   overlay_.clear();
-  state_.count_changes.clear();
-  state_.databases_before.clear();
+  state_.end_group();
   effects_ = {};
   return status;
 }

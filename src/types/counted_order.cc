@@ -113,12 +113,10 @@ CountedOrder::Leaf CountedOrder::leaf() {
   return leaf;
 }
 
-std::optional<CountedOrder::Node> CountedOrder::find(Level level, std::string_view item) {
-  cursor().seek(key(level, bound_of(item)));
-  std::optional<Node> found;
-  if (on_level(level)) found = node();
+bool CountedOrder::seek_leaf(std::string_view item) {
+  cursor().seek(key(kLeaf, bound_of(item)));
   data_.check(*cursor_);
-  return found;
+  return on_level(kLeaf);
 }
 
 void CountedOrder::seek_behind(Level level, std::string_view bound) {
@@ -209,8 +207,26 @@ std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_
   return found;
 }
 
+const OrderIndex::Nodes& CountedOrderWriter::nodes(Level level) {
+  if (index_.nodes(id_, level) == nullptr) {
+    OrderIndex::Nodes all;
+    for (cursor().seek(key(level, {})); on_level(level); cursor_->next()) all.push_back(node());
+    data_.check(*cursor_);
+    index_.load(id_, level, std::move(all));
+  }
+  return *index_.nodes(id_, level);
+}
+
+std::optional<CountedOrder::Node> CountedOrderWriter::find_node(Level level,
+                                                                std::string_view item) {
+  const OrderIndex::Nodes& all = nodes(level);
+  const auto found = OrderIndex::find(all, bound_of(item));
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
 void CountedOrderWriter::put(Level level, const Node& node) {
   overlay_.put(Space::kOrder, key(level, node.bound), encode(node));
+  index_.set(id_, level, node);
 }
 
 void CountedOrderWriter::put(const Leaf& leaf) {
@@ -219,11 +235,12 @@ void CountedOrderWriter::put(const Leaf& leaf) {
 
 void CountedOrderWriter::erase(Level level, std::string_view bound) {
   overlay_.remove(Space::kOrder, key(level, bound));
+  if (level != kLeaf) index_.erase(id_, level, bound);
 }
 
 void CountedOrderWriter::insert(std::string_view item, bool marked) {
   Leaf at{.bound = std::string(kLastBound), .items = {}};
-  if (find(kLeaf, item)) at = leaf();
+  if (seek_leaf(item)) at = leaf();
   const auto place = std::ranges::lower_bound(at.items, item, {}, &Item::bytes);
   at.items.insert(place, {.bytes = std::string(item), .marked = marked});
   if (at.items.size() > kLeafItems || (at.items.size() > 1 && at.bytes() > kLeafBytes)) {
@@ -235,7 +252,7 @@ void CountedOrderWriter::insert(std::string_view item, bool marked) {
 
 std::optional<CountedOrder::Leaf> CountedOrderWriter::take(std::string_view item) {
   Leaf at;
-  if (find(kLeaf, item)) at = leaf();
+  if (seek_leaf(item)) at = leaf();
   const auto place = std::ranges::find(at.items, item, &Item::bytes);
   if (place == at.items.end()) {
     data_.latch_error(Status(Status::Code::kCorruption, "an order lacks an item"));
@@ -246,28 +263,44 @@ std::optional<CountedOrder::Leaf> CountedOrderWriter::take(std::string_view item
   return at;
 }
 
+void CountedOrderWriter::change(Level level, std::string_view item, int64_t by) {
+  Node node = find_node(level, item).value_or(Node{.bound = std::string(kLastBound)});
+  if (by < 0 && node.count == 0) {
+    return data_.latch_error(Status(Status::Code::kCorruption, "an order count is too low"));
+  }
+  node.count += static_cast<uint64_t>(by);
+  put(level, node);
+  if (node.count > kNodeMax[level]) split(level, node);
+}
+
 void CountedOrderWriter::add(std::string_view item, bool marked) {
   insert(item, marked);
   // From below, because a split counts what is there.
-  for (const Level level : {kMiddle, kTop}) {
-    Node node = find(level, item).value_or(Node{.bound = std::string(kLastBound)});
-    ++node.count;
-    put(level, node);
-    if (node.count > kNodeMax[level]) split(level, node);
-  }
+  for (const Level level : {kMiddle, kTop}) change(level, item, 1);
+}
+
+void CountedOrderWriter::remove(std::string_view item) {
+  const auto at = take(item);
+  if (!at) return;
+  for (const Level level : {kMiddle, kTop}) change(level, item, -1);
+  if (at->items.size() < kLeafItemsMin) shrink(*at, item);
 }
 
 void CountedOrderWriter::move(std::string_view from, std::string_view to, bool marked) {
-  const auto middle = find(kMiddle, from);
-  const auto target = find(kMiddle, to);
-  if (!middle || !target || middle->bound != target->bound) {
-    remove(from);
-    return add(to, marked);
+  const auto differs = [&](Level level) {
+    const OrderIndex::Nodes& all = nodes(level);
+    return OrderIndex::find(all, bound_of(from)) != OrderIndex::find(all, bound_of(to));
+  };
+  std::vector<Level> changed;
+  for (const Level level : {kMiddle, kTop}) {
+    if (differs(level)) changed.push_back(level);
   }
   const auto at = take(from);
   if (!at) return;
-  if (at->items.size() < kLeafItemsMin) shrink(*at, *middle, /*top=*/{.bound = {}, .count = 1});
+  for (const Level level : changed) change(level, from, -1);
+  if (at->items.size() < kLeafItemsMin) shrink(*at, from);
   insert(to, marked);
+  for (const Level level : changed) change(level, to, 1);
 }
 
 void CountedOrderWriter::split(Leaf at) {
@@ -280,41 +313,34 @@ void CountedOrderWriter::split(Leaf at) {
 
 // At a bound of the level below, near the middle.
 void CountedOrderWriter::split(Level level, const Node& node) {
-  const auto below = static_cast<Level>(level - 1);
-  cursor().seek(key(level, node.bound));
-  std::string behind;
-  if (on_level(level)) cursor_->prev();
-  if (on_level(level)) behind = this->node().bound;
-  uint64_t left = 0;
-  for (seek_behind(below, behind); on_level(below); cursor_->next()) {
-    const Node at = this->node();
-    left += at.count;
-    if (left < node.count / 2) continue;
-    if (at.bound >= node.bound || left >= node.count) break;
-    put(level, {.bound = at.bound, .count = left});
-    put(level, {.bound = node.bound, .count = node.count - left});
-    break;
+  const OrderIndex::Nodes& all = nodes(level);
+  const auto at = OrderIndex::find(all, node.bound);
+  const std::string behind = at == all.begin() ? std::string() : std::prev(at)->bound;
+  Node left;
+  const auto reaches_half = [&](const Node& below) {
+    left.bound = below.bound;
+    left.count += below.count;
+    return left.count >= node.count / 2;
+  };
+  if (level == kTop) {
+    const OrderIndex::Nodes& middle = nodes(kMiddle);
+    const auto first = OrderIndex::find(middle, behind + '\0');
+    (void)std::find_if(first, middle.end(), reaches_half);
+  } else {
+    for (seek_behind(kLeaf, behind); on_level(kLeaf) && !reaches_half(this->node());) {
+      cursor_->next();
+    }
+    data_.check(*cursor_);
   }
-  data_.check(*cursor_);
-}
-
-void CountedOrderWriter::remove(std::string_view item) {
-  auto top = find(kTop, item);
-  auto middle = find(kMiddle, item);
-  const auto at = take(item);
-  if (!at) return;
-  if (!top || !middle || top->count == 0 || middle->count == 0) {
-    return data_.latch_error(Status(Status::Code::kCorruption, "an order count is too low"));
-  }
-  --middle->count;
-  --top->count;
-  put(kMiddle, *middle);
-  put(kTop, *top);
-  if (at->items.size() < kLeafItemsMin) shrink(*at, *middle, *top);
+  if (left.bound.empty() || left.bound >= node.bound || left.count >= node.count) return;
+  put(level, left);
+  put(level, {.bound = node.bound, .count = node.count - left.count});
 }
 
 // A record whose bound is one of the level above goes only with that one; the last ones stay.
-void CountedOrderWriter::shrink(const Leaf& at, const Node& middle, const Node& top) {
+void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
+  const Node middle = find_node(kMiddle, item).value_or(Node{.bound = std::string(kLastBound)});
+  const Node top = find_node(kTop, item).value_or(Node{.bound = std::string(kLastBound)});
   if (middle.count == 0 && middle.bound != top.bound) {
     for (const Level level : {kMiddle, kLeaf}) erase(level, middle.bound);
   }

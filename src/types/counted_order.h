@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "src/types/built_value.h"
+#include "src/types/order_index.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
@@ -40,12 +41,7 @@ class CountedOrderForm {
  protected:
   enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
   static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
-  // A record: the key's part behind the level, and how many items are in it.
-  struct Node {
-    std::string bound;
-    uint64_t count = 0;
-    bool is_last() const { return bound.front() != 0; }
-  };
+  using Node = OrderNode;
   struct Item {
     std::string bytes;
     bool marked = false;
@@ -92,8 +88,8 @@ class CountedOrder : protected CountedOrderForm {
   bool on_level(Level level) const;
   Node node();  // that the cursor stands on
   Leaf leaf();
-  // The record of an item; nothing when the sequence has none yet.
-  std::optional<Node> find(Level level, std::string_view item);
+  // Moves the cursor to the leaf of an item; false when the sequence has none yet.
+  bool seek_leaf(std::string_view item);
   // Moves the cursor to the first record of a level behind a bound of a level above ("": to the
   // first).
   void seek_behind(Level level, std::string_view bound);
@@ -108,8 +104,9 @@ class CountedOrder : protected CountedOrderForm {
 
 class CountedOrderWriter : public CountedOrder {
  public:
-  CountedOrderWriter(storage::Overlay& overlay, storage::CollectionId id, std::string_view low)
-      : CountedOrder(overlay, id, low), overlay_(overlay) {}
+  CountedOrderWriter(storage::Overlay& overlay, OrderIndex& index, storage::CollectionId id,
+                     std::string_view low)
+      : CountedOrder(overlay, id, low), overlay_(overlay), index_(index) {}
 
   // Requires that the item is not there, or that it is.
   void add(std::string_view item, bool marked = false);
@@ -118,6 +115,9 @@ class CountedOrderWriter : public CountedOrder {
   void move(std::string_view from, std::string_view to, bool marked);
 
  private:
+  const OrderIndex::Nodes& nodes(Level level);
+  // The record of an item on a level above the leaves; nothing when there is none yet.
+  std::optional<Node> find_node(Level level, std::string_view item);
   void insert(std::string_view item, bool marked);  // into its leaf alone
   std::optional<Leaf> take(std::string_view item);  // out of its leaf alone
   void put(Level level, const Node& node);
@@ -125,9 +125,11 @@ class CountedOrderWriter : public CountedOrder {
   void erase(Level level, std::string_view bound);
   void split(Leaf leaf);
   void split(Level level, const Node& node);
-  void shrink(const Leaf& leaf, const Node& middle, const Node& top);
+  void change(Level level, std::string_view item, int64_t by);
+  void shrink(const Leaf& leaf, std::string_view item);
 
   storage::Overlay& overlay_;
+  OrderIndex& index_;
 };
 
 // Makes a sequence of which nothing is there yet.

@@ -310,6 +310,13 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
     databases = databases_before[savepoint.databases_before];
     databases_before.resize(savepoint.databases_before);
   }
+  orders.rollback(savepoint.orders);
+}
+
+void KeyspaceState::end_group() {
+  count_changes.clear();
+  databases_before.clear();
+  orders.end_group();
 }
 
 Effects::Savepoint Effects::savepoint() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/types/events.h"
+#include "src/types/order_index.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
@@ -126,12 +127,18 @@ struct KeyspaceState {
   std::vector<CountChange> count_changes;
   std::vector<DatabaseMap> databases_before;  // one for each change of `databases`
 
+  OrderIndex orders;
+
   struct Savepoint {
     size_t count_changes;
     size_t databases_before;
+    size_t orders;
   };
-  Savepoint savepoint() const { return {count_changes.size(), databases_before.size()}; }
+  Savepoint savepoint() const {
+    return {count_changes.size(), databases_before.size(), orders.savepoint()};
+  }
   void rollback(const Savepoint& savepoint);
+  void end_group();  // committed, or rolled back
 };
 
 // What a unit did besides writing; released in order after the commit.
@@ -214,6 +221,7 @@ class KeyWriter : public KeyReader {
 
   storage::CollectionId new_collection() { return ids_.next(); }
   storage::Overlay& overlay() { return overlay_; }
+  OrderIndex& orders() { return state_.orders; }
   Effects& effects() { return effects_; }
 
   // Marks a key as modified, as every store and remove does by itself.

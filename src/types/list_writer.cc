@@ -23,11 +23,7 @@ uint64_t magnitude(int64_t number) {
 
 ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
                        uint64_t inline_max_bytes)
-    : keys_(keys),
-      db_(db),
-      key_(key),
-      before_(before),
-      inline_max_bytes_(inline_max_bytes) {
+    : keys_(keys), db_(db), key_(key), before_(before), inline_max_bytes_(inline_max_bytes) {
   after_.type = storage::ValueType::kList;
   if (before == nullptr) return;
   after_ = before->metadata();
@@ -43,7 +39,7 @@ ListWriter::ListWriter(KeyWriter& keys, int db, std::string_view key, const Reco
 }
 
 CountedOrderWriter ListWriter::order() {
-  return {keys_.overlay(), id(), item_of(bounds_.first)};
+  return {keys_.overlay(), keys_.orders(), id(), item_of(bounds_.first)};
 }
 
 std::unique_ptr<storage::Cursor> ListWriter::cursor() {

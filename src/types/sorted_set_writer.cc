@@ -32,7 +32,7 @@ SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
 }
 
 CountedOrderWriter& SortedSetWriter::order() {
-  if (!order_) order_.emplace(keys_.overlay(), id(), low_);
+  if (!order_) order_.emplace(keys_.overlay(), keys_.orders(), id(), low_);
   order_->set_low(low_);
   return *order_;
 }

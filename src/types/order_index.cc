@@ -1,0 +1,88 @@
+// See order_index.h.
+#include "src/types/order_index.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ingot::types {
+
+namespace {
+
+// A node is some 100 bytes and stands for a thousand members and more.
+constexpr size_t kNodesMax = 80'000;
+
+}  // namespace
+
+size_t OrderIndex::Hash::operator()(
+    const std::pair<storage::CollectionId, int>& key) const noexcept {
+  return (key.first * 4 + static_cast<uint64_t>(key.second)) * 0x9E3779B97F4A7C15ull;
+}
+
+OrderIndex::Nodes::const_iterator OrderIndex::find(const Nodes& nodes, std::string_view bound) {
+  return std::ranges::lower_bound(
+      nodes, bound, {}, [](const OrderNode& node) -> std::string_view { return node.bound; });
+}
+
+const OrderIndex::Nodes* OrderIndex::nodes(storage::CollectionId id, int level) const {
+  const auto found = levels_.find({id, level});
+  return found == levels_.end() ? nullptr : &found->second;
+}
+
+void OrderIndex::load(storage::CollectionId id, int level, Nodes nodes) {
+  undo_.push_back({.id = id, .level = level, .bound = {}, .count = {}});
+  nodes_ += nodes.size();
+  levels_[{id, level}] = std::move(nodes);
+}
+
+void OrderIndex::set(storage::CollectionId id, int level, const OrderNode& node) {
+  Nodes& nodes = levels_[{id, level}];
+  const auto at = nodes.begin() + (find(nodes, node.bound) - nodes.cbegin());
+  const bool exists = at != nodes.end() && at->bound == node.bound;
+  undo_.push_back({.id = id,
+                   .level = level,
+                   .bound = node.bound,
+                   .count = exists ? std::optional(at->count) : std::nullopt});
+  if (exists) {
+    at->count = node.count;
+  } else {
+    nodes.insert(at, node);
+    ++nodes_;
+  }
+}
+
+void OrderIndex::erase(storage::CollectionId id, int level, std::string_view bound) {
+  Nodes& nodes = levels_[{id, level}];
+  const auto at = find(nodes, bound);
+  if (at == nodes.end() || at->bound != bound) return;
+  undo_.push_back({.id = id, .level = level, .bound = std::string(bound), .count = at->count});
+  nodes.erase(at);
+  --nodes_;
+}
+
+void OrderIndex::restore(const Undo& undo) {
+  if (undo.bound.empty()) {
+    nodes_ -= levels_[{undo.id, undo.level}].size();
+    levels_.erase({undo.id, undo.level});
+  } else if (undo.count) {
+    set(undo.id, undo.level, {.bound = undo.bound, .count = *undo.count});
+  } else {
+    erase(undo.id, undo.level, undo.bound);
+  }
+}
+
+void OrderIndex::rollback(size_t savepoint) {
+  while (undo_.size() > savepoint) {
+    const size_t size = undo_.size();
+    restore(Undo(undo_.back()));
+    undo_.resize(size - 1, Undo{});
+  }
+}
+
+void OrderIndex::end_group() {
+  undo_.clear();
+  if (nodes_ <= kNodesMax) return;
+  levels_.clear();
+  nodes_ = 0;
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,65 @@
+// The two count levels (counted_order.h) of the orders that the writer has changed lately, in
+// memory: a change then looks up nothing but the leaf that it changes. They hold what the records
+// hold, those of the writer's group included, and are taken back with them.
+//
+// The writer's thread; a dry run has its own.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/codec.h"
+
+namespace ingot::types {
+
+// A record of an order: the key's part behind the level, and how many items are in it.
+struct OrderNode {
+  std::string bound;
+  uint64_t count = 0;
+  bool is_last() const { return bound.front() != 0; }
+};
+
+class OrderIndex {
+ public:
+  using Nodes = std::vector<OrderNode>;  // by bound
+
+  // The first node of these whose bound is not before `bound`; Nodes::end() when there is none.
+  static Nodes::const_iterator find(const Nodes& nodes, std::string_view bound);
+
+  // One of the levels of a collection; null when it is not loaded.
+  const Nodes* nodes(storage::CollectionId id, int level) const;
+  void load(storage::CollectionId id, int level, Nodes nodes);
+  // Of a level that is loaded.
+  void set(storage::CollectionId id, int level, const OrderNode& node);
+  void erase(storage::CollectionId id, int level, std::string_view bound);
+
+  size_t savepoint() const { return undo_.size(); }
+  void rollback(size_t savepoint);
+  // The group is over. Forgets what takes too much memory.
+  void end_group();
+
+ private:
+  struct Undo {
+    storage::CollectionId id;
+    int level;
+    std::string bound;  // empty: the level was loaded
+    std::optional<uint64_t> count;
+  };
+  struct Hash {
+    using is_avalanching = void;
+    size_t operator()(const std::pair<storage::CollectionId, int>& key) const noexcept;
+  };
+
+  void restore(const Undo& undo);
+
+  boost::unordered_flat_map<std::pair<storage::CollectionId, int>, Nodes, Hash> levels_;
+  std::vector<Undo> undo_;  // what this group changed
+  size_t nodes_ = 0;        // of all levels
+};
+
+}  // namespace ingot::types
