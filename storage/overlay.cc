@@ -126,7 +126,9 @@ void Overlay::rollback(Savepoint savepoint) {
 }
 
 void Overlay::write_to(Batch* batch) const {
-  for (const auto& [full, change] : changes_) {
+  std::vector<std::pair<std::string_view, Change>> sorted(changes_.begin(), changes_.end());
+  std::ranges::sort(sorted, {}, [](const auto& each) { return each.first; });
+  for (const auto& [full, change] : sorted) {
     auto space = static_cast<Space>(full[0]);
     if (change.removed) {
       batch->remove(space, full.substr(1));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 
 #include <algorithm>
@@ -172,6 +173,7 @@ rocksdb::ColumnFamilyOptions make_space_options(
   cf.max_write_buffer_number = kMemtablesPerSpace;
   // Reads of absent keys skip the memtable, too.
   cf.memtable_whole_key_filtering = true;
+  cf.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(4));
   cf.memtable_prefix_bloom_size_ratio = 0.02;
   cf.level_compaction_dynamic_level_bytes = true;
   cf.max_bytes_for_level_base = plan.level_base;
