@@ -81,36 +81,29 @@ uint64_t MemberTable::scan(uint64_t cursor_number, uint64_t count, const Visit& 
   return 0;
 }
 
-// Takes a window of hashes in which some eight members are to be expected, and accepts it as often
-// as there are members in it, measured against a number that practically none exceeds: then every
-// member is chosen with the same probability, whatever the gaps between their hashes.
+// Takes a window of hashes, wherever it may begin, in which some four members are to be expected,
+// and of those in it the one with a number that is drawn as well: so every member has the same
+// chance, whatever the gaps between the hashes. Mostly there is none with that number.
 bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* member,
                          std::string* value) {
-  constexpr uint64_t kExpected = 8;
-  constexpr size_t kMost = 32;
-  const uint64_t windows = std::max<uint64_t>(1, count / kExpected);
+  constexpr uint64_t kExpected = 4;
+  constexpr uint64_t kMost = 16;  // one window in a million has more
+  const bool few = count <= kMost;
+  const uint64_t width = few ? kHashes : std::max<uint64_t>(1, kHashes * kExpected / count);
   if (!sampling_) sampling_ = cursor();
   storage::Cursor& at = *sampling_;
-  std::vector<std::pair<std::string, std::string>> inside;
-  while (!data_.failed()) {
-    const uint64_t window = random() % windows;
-    const uint64_t end = (window + 1) * kHashes / windows;
-    inside.clear();
-    for (at.seek(hash_key(id_, window * kHashes / windows)); at.valid(); at.next()) {
+  do {
+    const uint64_t end = few ? kHashes : 1 + random() % (kHashes + width - 1);
+    uint64_t before = random() % (few ? count : kMost);
+    for (at.seek(hash_key(id_, end > width ? end - width : 0)); at.valid(); at.next()) {
       if (hash_of(at.key()) >= end) break;
-      inside.emplace_back(member_of(at.key()), at.value());
+      if (before-- > 0) continue;
+      member->assign(member_of(at.key()));
+      value->assign(at.value());
+      return true;
     }
     data_.check(at);
-    const size_t most = windows == 1 ? inside.size() : std::max(kMost, inside.size());
-    if (inside.empty()) {
-      if (windows == 1) break;  // the count is wrong
-      continue;
-    }
-    const size_t chosen = random() % most;
-    if (chosen >= inside.size()) continue;
-    std::tie(*member, *value) = std::move(inside[chosen]);
-    return true;
-  }
+  } while (!few && !data_.failed());
   return false;
 }
 
