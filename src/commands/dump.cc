@@ -1,4 +1,5 @@
 // Values as bytes that another server takes, and back: DUMP, RESTORE.
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "src/commands/set_key.h"
 #include "src/commands/zset_key.h"
 #include "src/types/rdb_store.h"
+#include "src/types/restored_value.h"
 
 namespace ingot::commands {
 namespace {
@@ -66,6 +68,34 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, command::ReplySin
   return std::nullopt;
 }
 
+// A dump up to this size is decoded and stored by the writer itself.
+constexpr size_t kRestoredHereBytes = 16 << 10;
+
+struct Restoring {
+  std::string_view payload;
+  types::rdb::StoreLimits limits;
+  // One of the two:
+  std::optional<types::rdb::Object> object = {};
+  std::shared_ptr<types::RestoredValue> prepared = nullptr;
+};
+
+// False when an error was answered, or the pool is to read the payload first.
+bool read(WriteContext& ctx, Restoring* restoring) {
+  std::string_view error;
+  if (restoring->payload.size() <= kRestoredHereBytes || ctx.in_place) {
+    restoring->object = types::read_payload(restoring->payload, &error);
+  } else {
+    restoring->prepared = std::dynamic_pointer_cast<types::RestoredValue>(ctx.prepared);
+    if (!restoring->prepared) {
+      ctx.needs(types::prepare_restored(ctx.services, restoring->payload, restoring->limits));
+      return false;
+    }
+    error = restoring->prepared->error();
+  }
+  if (!error.empty()) ctx.reply.error(error);
+  return error.empty();
+}
+
 void restore(WriteContext& ctx, Args args) {
   ArgReader reader(args, 4);
   const auto options = parse_options(reader, ctx.reply);
@@ -78,11 +108,10 @@ void restore(WriteContext& ctx, Args args) {
   const std::optional<int64_t> ttl = command::parse_integer(args[2]);
   if (!ttl) return ctx.reply.error(command::error::kNotInteger);
   if (*ttl < 0) return ctx.reply.error("ERR Invalid TTL value, must be >= 0");
-  if (!types::rdb::payload_intact(args[3])) {
-    return ctx.reply.error("ERR DUMP payload version or checksum are wrong");
-  }
-  const std::optional<types::rdb::Object> object = types::rdb::decode_payload(args[3]);
-  if (!object) return ctx.reply.error("ERR Bad data format");
+  Restoring restoring{
+      .payload = args[3],
+      .limits = {.hash = hash_limits(ctx), .set = set_limits(ctx), .sorted_set = zset_limits(ctx)}};
+  if (!read(ctx, &restoring)) return;
   if (exists) ctx.keys.remove(ctx.db, args[1], old);
   int64_t expire_ms = *ttl;
   if (expire_ms != 0 && !options->absolute &&
@@ -93,9 +122,12 @@ void restore(WriteContext& ctx, Args args) {
     if (exists) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, args[1]);
     return ctx.reply.ok();
   }
-  types::rdb::store_object(
-      ctx.keys, ctx.db, args[1], *object, expire_ms,
-      {.hash = hash_limits(ctx), .set = set_limits(ctx), .sorted_set = zset_limits(ctx)});
+  if (restoring.object) {
+    types::rdb::store_object(ctx.keys, ctx.db, args[1], *restoring.object, expire_ms,
+                             restoring.limits);
+  } else if (!restoring.prepared->link(ctx.keys, ctx.db, args[1], expire_ms)) {
+    return;  // reading failed, which is latched
+  }
   ctx.keys.notify(types::notify::kGeneric, "restore", ctx.db, args[1]);
   ctx.reply.ok();
 }

@@ -1,7 +1,7 @@
 """P5 and COPY: a collection larger than the memory is copied beside the writer."""
 
 import pytest
-from collections_of import fill, read_all, size
+from collections_of import TYPES, fill, read_all, size
 from harness import Crew, timed_ms
 from memory_bound import limited
 from support.servers import self_check
@@ -12,27 +12,33 @@ COUNT = 300_000
 SERVED_MEANWHILE = 20  # the copy takes a second; if the writer made it, it would serve nobody
 
 
+def served_meanwhile(server, client, *command):
+    """The reply to a command during which other writes are served."""
+    took = []
+
+    def write(stop):
+        with server.client(timeout=60) as other:
+            while not stop.is_set():
+                took.append(timed_ms(other, "SET", "beside", "x")[1])
+
+    with Crew() as crew:
+        crew.add(write, crew.stop)
+        before = len(took)
+        reply = client.call(*command)
+        served = len(took) - before
+    print(f"{served} SETs meanwhile, {max(took):.1f} ms at most")
+    assert served > SERVED_MEANWHILE
+    return reply
+
+
 @pytest.mark.seconds(240)
 @pytest.mark.parametrize("kind", ["hash", "list", "stream"])
 def test_copy_of_a_collection_larger_than_the_memory(engine, kind):
     with limited(engine) as (server, memory), server.client(timeout=120) as client:
         fill(client, kind, "large", COUNT)
         memory.check("filling")
-        took = []
-
-        def write(stop):
-            with server.client(timeout=60) as other:
-                while not stop.is_set():
-                    took.append(timed_ms(other, "SET", "beside", "x")[1])
-
-        with Crew() as crew:
-            crew.add(write, crew.stop)
-            before = len(took)
-            assert client.call("COPY", "large", "copy").value == 1
-            served = len(took) - before
+        assert served_meanwhile(server, client, "COPY", "large", "copy").value == 1
         memory.check("copying")
-        print(f"{served} SETs meanwhile, {max(took):.1f} ms at most")
-        assert served > SERVED_MEANWHILE
         assert size(client, kind, "copy") == COUNT
         # The copy is its own: what goes from one stays in the other.
         assert client.call("DEL", "large").value == 1
@@ -64,3 +70,26 @@ def test_a_source_that_changes_all_the_time(engine):
                 elements = client.call("LRANGE", "copy", 20_000, -1).value
                 assert len(elements) % 4 == 0
                 assert [each.value for each in elements[-4:]] in ([], [b"one", b"two", b"three", b"four"])
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_large_dump_is_restored_beside_the_writer(engine, kind):
+    with limited(engine) as (server, _), server.client(timeout=60) as client:
+        fill(client, kind, "large", 50_000)
+        digest = client.call("DEBUG", "DIGEST-VALUE", "large")
+        dump = client.call("DUMP", "large").value
+        assert served_meanwhile(server, client, "RESTORE", "again", 0, dump).value == b"OK"
+        assert client.call("DEBUG", "DIGEST-VALUE", "again") == digest
+        assert client.call("RESTORE", "again", 0, dump).is_error()  # BUSYKEY
+        broken = dump[:-1] + bytes([dump[-1] ^ 1])
+        assert b"checksum" in client.call("RESTORE", "again", 0, broken, "REPLACE").value
+        assert client.call("RESTORE", "again", 60_000, dump, "REPLACE").value == b"OK"
+        assert 0 < client.call("PTTL", "again").value <= 60_000
+        client.call("PERSIST", "again")  # an expiry is part of the digest
+        client.call("MULTI")
+        client.call("RESTORE", "third", 0, dump)
+        assert client.call("EXEC").value[0].value == b"OK"
+        server.restart(kill=True)
+        with server.client(timeout=60) as later:
+            for key in ("again", "third"):
+                assert later.call("DEBUG", "DIGEST-VALUE", key) == digest
