@@ -77,7 +77,9 @@ Options parse(ArgReader& reader, bool may_store) {
     } else if (may_store && reader.left() >= 2 && reader.word("store")) {
       options.store = reader.text();
     } else if (reader.left() >= 2 && reader.word("by")) {
-      options.by = reader.text();
+      const std::string_view pattern = reader.text();
+      // After one that gives no order a later one gives none, either.
+      if (!options.unsorted()) options.by = pattern;
     } else if (reader.left() >= 2 && reader.word("get")) {
       options.get.push_back(reader.text());
     } else {
