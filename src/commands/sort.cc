@@ -351,7 +351,7 @@ void sort_ro(ReadContext& ctx, Args args) {
   ItemRange range;
   const auto sorted = begin_reply(ctx, *request, &range);
   if (!sorted) return;
-  if (!sorted->spilled() || !ctx.view) return write_now(ctx, *request, *sorted, range);
+  if (!ctx.view) return write_now(ctx, *request, *sorted, range);
   reply_sorted(
       ctx, sorted, range,
       [view = ctx.view, db = ctx.db, now_ms = ctx.now_ms(),

@@ -13,6 +13,10 @@ using types::SpillSort;
 
 namespace {
 
+constexpr uint64_t kShortReply = 512;
+// What a client that is slow to read its reply may keep in memory.
+constexpr size_t kHeldBytesMax = 1 << 20;
+
 // Writes the items of the range until `enough()`; then the range begins behind them, and `*from` is
 // the key of its first item.
 template <typename Enough>
@@ -44,11 +48,13 @@ void write_sorted(storage::Reader& data, const SpillSort& items, ItemRange range
   write_some(data, items, &from, &range, write, reply, [] { return false; });
 }
 
-void reply_sorted(command::ReadContext& ctx, std::shared_ptr<const SpillSort> items,
-                  ItemRange range, WriteItem write) {
-  if (!items->spilled() || !ctx.view) {
+void reply_sorted(command::ReadContext& ctx, std::shared_ptr<SpillSort> items, ItemRange range,
+                  WriteItem write) {
+  if (!ctx.view || range.count <= kShortReply) {
     return write_sorted(ctx.keys.data(), *items, range, write, ctx.reply);
   }
+  const storage::Status status = items->hold_at_most(kHeldBytesMax);
+  if (!status.ok()) return ctx.keys.data().latch_error(status);
   auto read = [items = std::move(items), range, write = std::move(write),
                version = ctx.reply.version(),
                from = std::string()](storage::Reader& data, std::string* piece) mutable {

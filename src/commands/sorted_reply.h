@@ -22,8 +22,9 @@ struct ItemRange {
   uint64_t count = 0;
 };
 
-// Behind the header that the caller has announced. `items` is finished.
-void reply_sorted(command::ReadContext& ctx, std::shared_ptr<const types::SpillSort> items,
+// Behind the header that the caller has announced. `items` is finished; more than 512 of them have
+// been gathered in the reader pool.
+void reply_sorted(command::ReadContext& ctx, std::shared_ptr<types::SpillSort> items,
                   ItemRange range, WriteItem write);
 // The same, at once.
 void write_sorted(storage::Reader& data, const types::SpillSort& items, ItemRange range,

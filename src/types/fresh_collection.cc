@@ -71,6 +71,8 @@ void FreshCollection::put(Space space, std::string_view element, std::string_vie
 
 void FreshCollection::flush() {
   if (status_.ok() && batch_->bytes() > 0) write_batch();
+  // The collection may stay for as long as a client reads what is in it.
+  batch_ = services_.store.engine().new_batch();
 }
 
 void FreshCollection::write_batch() {

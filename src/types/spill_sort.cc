@@ -28,12 +28,13 @@ void SpillSort::add(std::string_view key, std::string_view value) {
   if (spilled_) return spilled_->put(Space::kOrder, key, record_of(value));
   held_.emplace_back(key, value);
   held_bytes_ += key.size() + value.size() + kItemBytes;
-  if (held_bytes_ <= kHeldBytesMax) return;
+  if (held_bytes_ > kHeldBytesMax) spill();
+}
+
+void SpillSort::spill() {
   spilled_ = std::make_unique<FreshCollection>(services_);
-  for (const auto& [held_key, held_value] : held_) {
-    spilled_->put(Space::kOrder, held_key, record_of(held_value));
-  }
-  held_ = {};
+  const auto held = std::exchange(held_, {});  // which gives its memory back
+  for (const auto& [key, value] : held) spilled_->put(Space::kOrder, key, record_of(value));
 }
 
 Status SpillSort::finish() {
@@ -43,6 +44,12 @@ Status SpillSort::finish() {
   }
   spilled_->flush();
   return spilled_->status();
+}
+
+Status SpillSort::hold_at_most(size_t bytes) {
+  if (spilled_ || held_bytes_ <= bytes) return {};
+  spill();
+  return finish();
 }
 
 Status SpillSort::walk(std::string_view from, const Each& each) const {

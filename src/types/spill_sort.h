@@ -26,6 +26,8 @@ class SpillSort {
 
   // After the last add(). What does not fit is in the engine now, or the status says why not.
   [[nodiscard]] storage::Status finish();
+  // After finish(): the items leave the memory if they take more than that there.
+  [[nodiscard]] storage::Status hold_at_most(size_t bytes);
   // Calls `each` for the items in order, from the first whose key is not before `from` on, until it
   // returns false. Any thread, one at a time.
   using Each = std::function<bool(std::string_view key, std::string_view value)>;
@@ -33,6 +35,8 @@ class SpillSort {
   bool spilled() const { return spilled_ != nullptr; }
 
  private:
+  void spill();
+
   exec::Services& services_;
   std::vector<std::pair<std::string, std::string>> held_;
   size_t held_bytes_ = 0;

@@ -1,6 +1,8 @@
 """P5 and commands over several collections, or that sort one: answered and stored within maxmemory, beside
 the writer."""
 
+import time
+
 import pytest
 from collections_of import fill, size
 from harness import FULL, MB, Crew, timed_ms
@@ -81,3 +83,36 @@ def test_what_is_stored_is_larger_than_the_memory(engine, kind):
             # Nothing is left of what was made on the way.
             again.call("DEL", "dst")
             assert again.call("DBSIZE").value == 3
+
+@pytest.mark.seconds(120)
+def test_what_sort_gets_is_larger_than_the_memory(engine):
+    count, value = 20_000, b"v" * 10_000
+    with limited(engine) as (server, memory), server.client(timeout=60) as client:
+        client.pipeline(["RPUSH", "l", n] for n in range(count))
+        client.pipeline(["SET", f"w:{n}", value] for n in range(count))
+        memory.check("filling")
+        with slow_socket(server) as sock:
+            send_command(sock, *"SORT l GET w:*".split())
+            send_command(sock, "PING")
+            assert drain(sock) > count * len(value)
+        memory.check("SORT with GET")
+
+
+@pytest.mark.seconds(120)
+@pytest.mark.parametrize("line", ["SORT l ALPHA", "ZUNION 1 z"])
+def test_sorted_replies_that_nobody_reads(line):
+    """Each is small enough to be sorted in memory. (LevelDB takes more than is allowed.)"""
+    with limited("rocksdb") as (server, memory), server.client(timeout=60) as client:
+        for n in range(2900):
+            member = b"%05d" % n + b"m" * 1200
+            client.pipeline([["RPUSH", "l", member], ["ZADD", "z", 1, member]])
+        memory.check("filling")
+        greedy = [slow_socket(server) for _ in range(80)]
+        for sock in greedy:
+            send_command(sock, *line.split())
+        with server.client(timeout=60) as late:
+            assert len(late.call(*line.split()).value) == 2900
+        time.sleep(2)  # the memory must stay where it is
+        memory.check(line)
+        for sock in greedy:
+            sock.close()
