@@ -9,8 +9,29 @@
 namespace ingot::commands {
 namespace {
 
-// Fewer take less than some hundred microseconds and 100 KB, wherever the command runs.
+// Fewer take less than some hundred microseconds, wherever the command runs.
 constexpr uint64_t kStreamedFrom = 512;
+// A client that is slow to read keeps no more than this in memory.
+constexpr size_t kHeldBytesMax = 64 << 10;
+
+// Writes the records of the range one after another. True when they are all written; else the range
+// begins (or ends) with the first that is not.
+bool write_some(command::ReadContext& ctx, types::RecordRange* range, const WriteElement& write) {
+  const auto at = ctx.keys.data().cursor(range->space, range->lower, range->upper);
+  size_t bytes = 0;
+  range->reverse ? at->seek_for_prev(range->upper) : at->seek(range->lower);
+  for (; at->valid(); range->reverse ? at->prev() : at->next()) {
+    if (bytes > kHeldBytesMax && ctx.view) {
+      (range->reverse ? range->upper : range->lower).assign(at->key());
+      if (range->reverse) range->upper.push_back('\0');
+      return false;
+    }
+    write(at->key(), at->value(), ctx.reply);
+    bytes += at->key().size() + at->value().size();
+  }
+  ctx.keys.data().check(*at);
+  return true;
+}
 
 }  // namespace
 
@@ -18,12 +39,7 @@ void reply_elements(command::ReadContext& ctx, types::RecordRange range, uint64_
                     WriteElement write) {
   if (count < kStreamedFrom || !ctx.view) {
     if (count >= kStreamedFrom && !ctx.keys.data().begin_walk()) return;
-    const auto at = ctx.keys.data().cursor(range.space, range.lower, range.upper);
-    range.reverse ? at->seek_for_prev(range.upper) : at->seek(range.lower);
-    for (; at->valid(); range.reverse ? at->prev() : at->next()) {
-      write(at->key(), at->value(), ctx.reply);
-    }
-    return ctx.keys.data().check(*at);
+    if (write_some(ctx, &range, write)) return;
   }
   auto encode = [write = std::move(write), version = ctx.reply.version()](
                     std::string_view key, std::string_view value, std::string* out) {

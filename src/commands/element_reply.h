@@ -1,5 +1,5 @@
 // Replies with the elements of a collection, however many they are: a few are written at once, many
-// are streamed from the view while the client takes them.
+// or large ones are streamed from the view while the client takes them.
 #pragma once
 
 #include <cstdint>

@@ -285,13 +285,12 @@ bool looks_elsewhere(const Options& options) {
 }
 
 void store_sorted(WriteContext& ctx, Args args, const Request& request) {
-  // Only what comes from one key alone can be made beside the writer.
-  const bool is_large = request.exists && !looks_elsewhere(request.options) &&
-                        size_of(ctx.keys.data(), request.record) > kShortWork;
+  const bool is_large = request.exists && size_of(ctx.keys.data(), request.record) > kShortWork;
   store_built(ctx,
               {.target = *request.options.store,
                .sources = args.subspan(1, 1),
                .is_large = is_large,
+               .by_writer = looks_elsewhere(request.options),
                .kind = types::notify::kList,
                .event = "sortstore"},
               [&services = ctx.services, db = ctx.db,

@@ -22,7 +22,7 @@ std::shared_ptr<PreparedValue> obtain(WriteContext& ctx, const StoreRequest& req
   const std::vector<std::string> sources(request.sources.begin(), request.sources.end());
   auto prepared = std::dynamic_pointer_cast<PreparedValue>(ctx.prepared);
   if (prepared && prepared->built_from(ctx.keys, ctx.db, sources)) return prepared;
-  if (!ctx.in_place) {
+  if (!ctx.in_place && !request.by_writer) {
     ctx.needs(types::prepare_value(ctx.services, ctx.db, sources, build));
     return nullptr;
   }

@@ -12,9 +12,10 @@ namespace ingot::commands {
 
 struct StoreRequest {
   std::string_view target;
-  command::Args sources;  // the keys that decide about the result
-  bool is_large = false;  // to be made in the pool
-  uint32_t kind;          // of the keyspace event
+  command::Args sources;   // the keys that decide about the result
+  bool is_large = false;   // to be made past the writer's group, in the pool ...
+  bool by_writer = false;  // ... or by the writer, because `sources` are not all that decides
+  uint32_t kind;           // of the keyspace event
   std::string_view event;
 };
 
