@@ -14,8 +14,6 @@ using types::SpillSort;
 namespace {
 
 constexpr uint64_t kShortReply = 512;
-// What a client that is slow to read its reply may keep in memory.
-constexpr size_t kHeldBytesMax = 1 << 20;
 
 // Writes the items of the range until `enough()`; then the range begins behind them, and `*from` is
 // the key of its first item.
@@ -53,7 +51,7 @@ void reply_sorted(command::ReadContext& ctx, std::shared_ptr<SpillSort> items, I
   if (!ctx.view || range.count <= kShortReply) {
     return write_sorted(ctx.keys.data(), *items, range, write, ctx.reply);
   }
-  const storage::Status status = items->hold_at_most(kHeldBytesMax);
+  const storage::Status status = items->keep_for_reply();
   if (!status.ok()) return ctx.keys.data().latch_error(status);
   auto read = [items = std::move(items), range, write = std::move(write),
                version = ctx.reply.version(),

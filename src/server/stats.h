@@ -49,6 +49,7 @@ class Stats {
   Counter changes_since_save{0};
   Counter saves{0};  // checkpoints that succeeded
   Counter memory_peak{0};
+  Counter kept_items_bytes{0};  // sorted items that replies still hold (types/spill_sort.h)
   // # Threads
   Counter probes{0};       // reads tried in memory on an I/O thread
   Counter probe_hits{0};   // ... and answered there

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/exec/store.h"
+#include "src/server/stats.h"
 #include "storage/reader.h"
 
 namespace ingot::types {
@@ -14,7 +15,9 @@ using storage::Status;
 namespace {
 
 constexpr size_t kHeldBytesMax = 4 << 20;
-constexpr size_t kItemBytes = 96;  // of two strings, about
+constexpr size_t kKeptBytesMax = 1 << 20;      // by one reply
+constexpr size_t kAllKeptBytesMax = 16 << 20;  // by all of them
+constexpr size_t kItemBytes = 96;              // of two strings, about
 
 // The engine keeps no empty value.
 std::string record_of(std::string_view value) {
@@ -46,8 +49,16 @@ Status SpillSort::finish() {
   return spilled_->status();
 }
 
-Status SpillSort::hold_at_most(size_t bytes) {
-  if (spilled_ || held_bytes_ <= bytes) return {};
+SpillSort::~SpillSort() {
+  services_.stats.kept_items_bytes.fetch_sub(kept_bytes_);
+}
+
+Status SpillSort::keep_for_reply() {
+  if (spilled_) return {};
+  const uint64_t all_bytes = services_.stats.kept_items_bytes.fetch_add(held_bytes_) + held_bytes_;
+  kept_bytes_ = held_bytes_;
+  if (held_bytes_ <= kKeptBytesMax && all_bytes <= kAllKeptBytesMax) return {};
+  services_.stats.kept_items_bytes.fetch_sub(std::exchange(kept_bytes_, 0));
   spill();
   return finish();
 }

@@ -19,6 +19,9 @@ namespace ingot::types {
 class SpillSort {
  public:
   explicit SpillSort(exec::Services& services) : services_(services) {}
+  ~SpillSort();
+  SpillSort(const SpillSort&) = delete;
+  SpillSort& operator=(const SpillSort&) = delete;
 
   // Keys differ from each other; `value` may be empty.
   void add(std::string_view key, std::string_view value);
@@ -26,13 +29,13 @@ class SpillSort {
 
   // After the last add(). What does not fit is in the engine now, or the status says why not.
   [[nodiscard]] storage::Status finish();
-  // After finish(): the items leave the memory if they take more than that there.
-  [[nodiscard]] storage::Status hold_at_most(size_t bytes);
+  // After finish(), for a reply that a client may take minutes to read: the items leave the memory
+  // unless they, and those of all such replies together, are few.
+  [[nodiscard]] storage::Status keep_for_reply();
   // Calls `each` for the items in order, from the first whose key is not before `from` on, until it
   // returns false. Any thread, one at a time.
   using Each = std::function<bool(std::string_view key, std::string_view value)>;
   [[nodiscard]] storage::Status walk(std::string_view from, const Each& each) const;
-  bool spilled() const { return spilled_ != nullptr; }
 
  private:
   void spill();
@@ -41,6 +44,7 @@ class SpillSort {
   std::vector<std::pair<std::string, std::string>> held_;
   size_t held_bytes_ = 0;
   uint64_t size_ = 0;
+  size_t kept_bytes_ = 0;  // of held_bytes_, counted in Stats
   std::unique_ptr<FreshCollection> spilled_;
 };
 

@@ -40,7 +40,8 @@ class MemoryWatch:
 
     def _sample(self):
         while not self._stop.wait(SAMPLE_SECONDS) and self.server.alive():
-            self._peak = max(self._peak, process_status(self.server).get("RssAnon", 0))
+            with contextlib.suppress(OSError):  # it ends just now
+                self._peak = max(self._peak, process_status(self.server).get("RssAnon", 0))
 
     def peak(self):
         if not self.maps_files:

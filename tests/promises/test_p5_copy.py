@@ -2,19 +2,22 @@
 
 import pytest
 from collections_of import TYPES, fill, read_all, size
-from harness import Crew, timed_ms
+from harness import FULL, Crew, info, timed_ms
 from memory_bound import limited
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
 COUNT = 300_000
-SERVED_MEANWHILE = 20  # the copy takes a second; if the writer made it, it would serve nobody
 
 
-def served_meanwhile(server, client, *command):
-    """The reply to a command during which other writes are served."""
-    took = []
+def prepared_units(client):
+    return int(info(client, "threads")["prepared_units"])
+
+
+def beside_the_writer(server, client, *command):
+    """The reply to a command whose work the pool does while other writes are served."""
+    before, took = prepared_units(client), []
 
     def write(stop):
         with server.client(timeout=60) as other:
@@ -23,11 +26,9 @@ def served_meanwhile(server, client, *command):
 
     with Crew() as crew:
         crew.add(write, crew.stop)
-        before = len(took)
         reply = client.call(*command)
-        served = len(took) - before
-    print(f"{served} SETs meanwhile, {max(took):.1f} ms at most")
-    assert served > SERVED_MEANWHILE
+    print(f"{len(took)} SETs meanwhile, {max(took, default=0):.1f} ms at most")
+    assert prepared_units(client) > before
     return reply
 
 
@@ -37,7 +38,7 @@ def test_copy_of_a_collection_larger_than_the_memory(engine, kind):
     with limited(engine) as (server, memory), server.client(timeout=120) as client:
         fill(client, kind, "large", COUNT)
         memory.check("filling")
-        assert served_meanwhile(server, client, "COPY", "large", "copy").value == 1
+        assert beside_the_writer(server, client, "COPY", "large", "copy").value == 1
         memory.check("copying")
         assert size(client, kind, "copy") == COUNT
         # The copy is its own: what goes from one stays in the other.
@@ -74,11 +75,13 @@ def test_a_source_that_changes_all_the_time(engine):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_large_dump_is_restored_beside_the_writer(engine, kind):
+    if engine == "leveldb" and kind not in ("hash", "zset") and not FULL:
+        pytest.skip("two types show it")
     with limited(engine) as (server, _), server.client(timeout=60) as client:
         fill(client, kind, "large", 50_000)
         digest = client.call("DEBUG", "DIGEST-VALUE", "large")
         dump = client.call("DUMP", "large").value
-        assert served_meanwhile(server, client, "RESTORE", "again", 0, dump).value == b"OK"
+        assert beside_the_writer(server, client, "RESTORE", "again", 0, dump).value == b"OK"
         assert client.call("DEBUG", "DIGEST-VALUE", "again") == digest
         assert client.call("RESTORE", "again", 0, dump).is_error()  # BUSYKEY
         broken = dump[:-1] + bytes([dump[-1] ^ 1])
