@@ -194,16 +194,25 @@ void CountedOrder::walk(uint64_t rank, bool reverse, const Each& each) {
   data_.check(*cursor_);
 }
 
+std::optional<std::string> CountedOrder::item_in_leaf(size_t index) {
+  Leaf at = leaf();
+  if (index >= at.items.size()) return std::nullopt;
+  return std::move(at.items[index].bytes);
+}
+
 std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_t end) {
   Leaves found;
   const auto first_index = seek_rank(first);
   if (!first_index) return std::nullopt;
   found.lower = cursor_->key();
-  found.first = leaf().items.at(*first_index).bytes;
+  const auto first_item = item_in_leaf(*first_index);
   const auto last_index = seek_rank(end - 1);
   if (!last_index) return std::nullopt;
   found.upper = std::string(cursor_->key()) + '\0';
-  found.last = leaf().items.at(*last_index).bytes;
+  const auto last_item = item_in_leaf(*last_index);
+  if (!first_item || !last_item) return std::nullopt;
+  found.first = *first_item;
+  found.last = *last_item;
   return found;
 }
 

@@ -95,6 +95,8 @@ class CountedOrder : protected CountedOrderForm {
   void seek_behind(Level level, std::string_view bound);
   // Moves the cursor to the leaf with that rank, and tells which of its items it is.
   std::optional<size_t> seek_rank(uint64_t rank);
+  // Of the leaf that the cursor stands on; nothing when its record is broken.
+  std::optional<std::string> item_in_leaf(size_t index);
 
   storage::Reader& data_;
   const storage::CollectionId id_;
