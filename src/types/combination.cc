@@ -145,12 +145,13 @@ void Combination::intersect(storage::Reader& data, std::string_view from, const 
   MemberCursor at(data, *sources_.front().record);
   for (at.seek(from); at.valid() && !data.failed(); at.next()) {
     const std::string_view member = member_of_element(at.element());
-    std::optional<double> score = weighted(sources_.front().weight, at.score());
-    for (auto other = others.begin(); score && other != others.end(); ++other) {
-      const std::optional<double> its = other->score(member);
-      score = its ? std::optional(combine(*score, *its)) : std::nullopt;
-    }
-    if (score && !each(at.element(), *score)) return;
+    double score = weighted(sources_.front().weight, at.score());
+    const bool everywhere = std::ranges::all_of(others, [&](LookUp& other) {
+      const std::optional<double> its = other.score(member);
+      if (its) score = combine(score, *its);
+      return its.has_value();
+    });
+    if (everywhere && !each(at.element(), score)) return;
   }
 }
 
