@@ -77,8 +77,9 @@ def damage(path, rng):
     """Flips bytes in the first nine tenths of the file, where its data blocks are; but on LevelDB the
     server's own tables come first, and without them it rightly does not start."""
     data = bytearray(path.read_bytes())
+    first = 16 << 10 if path.suffix == ".ldb" else 0
     for _ in range(max(3, len(data) // 200_000)):
-        at = rng.randrange(16 << 10, len(data) * 9 // 10)
+        at = rng.randrange(first, len(data) * 9 // 10)
         data[at] ^= 0xFF
     path.write_bytes(data)
 
