@@ -51,7 +51,7 @@ void BatchPool::give_back(std::unique_ptr<CommandBatch> batch) {
   // A batch of very many arguments must not stay larger than its buffer.
   if (batch->arg_store.capacity() * sizeof(std::string_view) > batch->buffer_capacity) return;
   if (batch->commands.capacity() * sizeof(Command) > batch->buffer_capacity) return;
-  batch->commands.clear();  // may drop stages, and those may come back here
+  batch->commands.clear();  // may drop sinks, and those may come back here
   batch->arg_store.clear();
   auto& list = small ? current_pool->small_ : current_pool->large_;
   if (list.size() < (small ? kSmallKept : kLargeKept)) list.push_back(std::move(batch));

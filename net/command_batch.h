@@ -13,26 +13,26 @@
 
 namespace ingot::net {
 
-// Arguments from this size on are offered to Handler::stage_argument and arrive there in pieces.
-inline constexpr uint64_t kStageThresholdBytes = 1u << 20;
+// Arguments from this size on are offered to Handler::argument_sink and arrive there in pieces.
+inline constexpr uint64_t kLargeArgumentBytes = 1u << 20;
 
 // Takes an argument that is too large to hold, piece by piece. Destroyed by whoever holds it last;
 // an argument that never completed (the client went away) is simply destroyed.
-class ArgumentStage {
+class ArgumentSink {
  public:
-  virtual ~ArgumentStage() = default;
-  // Takes the next piece (at most kStageThresholdBytes). Called on the connection's I/O thread;
+  virtual ~ArgumentSink() = default;
+  // Takes the next piece (at most kLargeArgumentBytes). Called on the connection's I/O thread;
   // `ready(ok)` must be called exactly once, on that same I/O thread (at once, or posted later);
   // until then nothing more is read from the client. After ready(false) the rest of the argument
-  // is discarded and the command is delivered all the same: whoever executes it asks the stage.
+  // is discarded and the command is delivered all the same: whoever executes it asks the sink.
   virtual void write(std::string piece, std::move_only_function<void(bool ok)> ready) = 0;
 };
 
 struct Command {
   std::span<const std::string_view> args;  // args[0] is the name; never empty
-  // When set, args[staged_index] is empty and its bytes are in the stage.
-  std::shared_ptr<ArgumentStage> stage;
-  uint32_t staged_index = 0;
+  // When set, args[diverted_index] is empty and its bytes are in the sink.
+  std::shared_ptr<ArgumentSink> sink;
+  uint32_t diverted_index = 0;
 };
 
 class CommandBatch {

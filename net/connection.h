@@ -103,8 +103,8 @@ class Handler {
 
   // A large argument begins: `args` are those before it (args[0] is the command), `bytes` its
   // size. Returns where to put it, or null to have it collected in memory.
-  virtual std::shared_ptr<ArgumentStage> stage_argument(std::span<const std::string_view> args,
-                                                        uint64_t bytes) = 0;
+  virtual std::shared_ptr<ArgumentSink> argument_sink(std::span<const std::string_view> args,
+                                                      uint64_t bytes) = 0;
 
   // The client has read on after more than kOutputPauseBytes of replies had been waiting for it.
   virtual void on_output_drained() {}

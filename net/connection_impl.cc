@@ -103,9 +103,9 @@ void ConnectionImpl::close_for(std::string_view reason) {
   closed_ = true;
   ErrorCode ignored;  // the descriptor is gone either way
   socket_.close(ignored);
-  // Bodies and stages end outside of any call that they may be in the middle of.
+  // Bodies and sinks end outside of any call that they may be in the middle of.
   asio::post(loop_.executor(), [self = shared_from_this(), queue = std::move(queue_),
-                                staging = std::move(staging_), text = std::string(reason)] {
+                                diversion = std::move(diversion_), text = std::string(reason)] {
     self->parser_.reset();
     self->account_input();
     if (self->handler_) self->handler_->on_close(text);

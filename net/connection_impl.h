@@ -68,12 +68,12 @@ class ConnectionImpl final : public Connection,
   void set_authenticated(bool authenticated) override { authenticated_ = authenticated; }
 
  private:
-  // A large argument on its way to its stage.
-  struct Staging {
-    std::shared_ptr<ArgumentStage> stage;
+  // A large argument on its way to its sink.
+  struct Diversion {
+    std::shared_ptr<ArgumentSink> sink;
     uint64_t missing = 0;  // bytes that have not come yet
     std::string piece;     // those that came since the last write
-    bool writing = false;  // the stage has not said ready yet
+    bool writing = false;  // the sink has not said ready yet
     bool discard = false;  // it wants no more
   };
 
@@ -83,13 +83,13 @@ class ConnectionImpl final : public Connection,
   void on_readable();
   void read_some();
   size_t fill_parser(ErrorCode& error);
-  size_t fill_stage(ErrorCode& error);
+  size_t fill_diversion(ErrorCode& error);
   void continue_input();
   void process_input();
   bool deliver();
   void begin_large_argument();
-  bool feed_stage();
-  void on_staged(bool ok);
+  bool feed_sink();
+  void on_sink_ready(bool ok);
   void on_eof();
   void resume_input();
   void announce_drained();
@@ -121,7 +121,7 @@ class ConnectionImpl final : public Connection,
   size_t slot_ = 0;
 
   RespParser parser_;
-  std::unique_ptr<Staging> staging_;
+  std::unique_ptr<Diversion> diversion_;
   uint32_t read_bytes_;
   int pauses_ = 0;
   uint64_t accounted_input_ = 0;

@@ -10,14 +10,14 @@
 namespace ingot::net {
 namespace {
 
-constexpr size_t kStagePieceBytes = 256 * 1024;
-static_assert(kStagePieceBytes <= kStageThresholdBytes);
+constexpr size_t kSinkPieceBytes = 256 * 1024;
+static_assert(kSinkPieceBytes <= kLargeArgumentBytes);
 
 }  // namespace
 
 bool ConnectionImpl::may_read() const {
   return !closed_ && !input_ended_ && pauses_ == 0 && !output_paused_ &&
-         !(staging_ && staging_->writing);
+         !(diversion_ && diversion_->writing);
 }
 
 // Armed even while reading is paused, so that a hang-up of the client is seen; but not when there
@@ -46,7 +46,7 @@ bool ConnectionImpl::peer_hung_up() const {
 
 void ConnectionImpl::read_some() {
   ErrorCode error;
-  const size_t bytes = staging_ ? fill_stage(error) : fill_parser(error);
+  const size_t bytes = diversion_ ? fill_diversion(error) : fill_parser(error);
   if (is_would_block(error)) {
     parser_.release_if_empty();
     return arm_read();
@@ -70,23 +70,23 @@ size_t ConnectionImpl::fill_parser(ErrorCode& error) {
   return bytes;
 }
 
-size_t ConnectionImpl::fill_stage(ErrorCode& error) {
-  std::string& piece = staging_->piece;
+size_t ConnectionImpl::fill_diversion(ErrorCode& error) {
+  std::string& piece = diversion_->piece;
   const size_t held = piece.size();
-  const size_t room = std::min<uint64_t>(kStagePieceBytes - held, staging_->missing);
+  const size_t room = std::min<uint64_t>(kSinkPieceBytes - held, diversion_->missing);
   size_t bytes = 0;
   piece.resize_and_overwrite(held + room, [&](char* data, size_t) {
     bytes = socket_.read_some(asio::buffer(data + held, room), error);
     return held + bytes;
   });
-  staging_->missing -= bytes;
+  diversion_->missing -= bytes;
   return bytes;
 }
 
 void ConnectionImpl::on_eof() {
   eof_ = input_ended_ = true;
   parser_.reset();
-  staging_.reset();
+  diversion_.reset();
   account_input();
   finish_if_done();
 }
@@ -106,8 +106,8 @@ void ConnectionImpl::continue_input() {
 void ConnectionImpl::process_input() {
   const Limits& limits = loop_.state().limits;
   while (may_read()) {
-    if (staging_) {
-      if (!feed_stage()) return;
+    if (diversion_) {
+      if (!feed_sink()) return;
       continue;
     }
     const ParseLimits parse_limits{
@@ -146,37 +146,38 @@ bool ConnectionImpl::deliver() {
 
 void ConnectionImpl::begin_large_argument() {
   const uint64_t bytes = parser_.large_argument_bytes();
-  auto stage = handler_->stage_argument(parser_.arguments_so_far(), bytes);
+  auto sink = handler_->argument_sink(parser_.arguments_so_far(), bytes);
   flush();
   if (closed_) return;
-  if (!stage) return parser_.gather();
-  staging_ = std::make_unique<Staging>(Staging{.stage = stage, .missing = bytes});
-  parser_.stage(std::move(stage));
+  if (!sink) return parser_.gather();
+  diversion_ = std::make_unique<Diversion>(Diversion{.sink = sink, .missing = bytes});
+  parser_.divert(std::move(sink));
 }
 
 // True when the argument is complete and parsing may go on behind it.
-bool ConnectionImpl::feed_stage() {
-  Staging& staging = *staging_;
-  const size_t room = kStagePieceBytes - staging.piece.size();
-  staging.missing -= parser_.take_raw(std::min<uint64_t>(room, staging.missing), staging.piece);
-  if (staging.missing > 0 && staging.piece.size() < kStagePieceBytes) return false;
-  if (staging.discard) {
-    staging.piece.clear();
-  } else if (!staging.piece.empty()) {
-    staging.writing = true;
-    staging.stage->write(std::exchange(staging.piece, {}), [weak = weak_from_this()](bool ok) {
-      if (const auto self = weak.lock()) self->on_staged(ok);
+bool ConnectionImpl::feed_sink() {
+  Diversion& diversion = *diversion_;
+  const size_t room = kSinkPieceBytes - diversion.piece.size();
+  diversion.missing -=
+      parser_.take_raw(std::min<uint64_t>(room, diversion.missing), diversion.piece);
+  if (diversion.missing > 0 && diversion.piece.size() < kSinkPieceBytes) return false;
+  if (diversion.discard) {
+    diversion.piece.clear();
+  } else if (!diversion.piece.empty()) {
+    diversion.writing = true;
+    diversion.sink->write(std::exchange(diversion.piece, {}), [weak = weak_from_this()](bool ok) {
+      if (const auto self = weak.lock()) self->on_sink_ready(ok);
     });
-    return may_read();  // the stage may have been ready at once
+    return may_read();  // the sink may have been ready at once
   }
-  if (staging.missing == 0) staging_.reset();
+  if (diversion.missing == 0) diversion_.reset();
   return true;
 }
 
-void ConnectionImpl::on_staged(bool ok) {
-  if (closed_ || !staging_) return;
-  staging_->writing = false;
-  if (!ok) staging_->discard = true;
+void ConnectionImpl::on_sink_ready(bool ok) {
+  if (closed_ || !diversion_) return;
+  diversion_->writing = false;
+  if (!ok) diversion_->discard = true;
   resume_input();
 }
 
@@ -201,18 +202,18 @@ void ConnectionImpl::resume_input() {
 bool ConnectionImpl::input_exceeds_share() {
   const uint64_t total_max =
       loop_.state().limits.query_total_bytes_max.load(std::memory_order_relaxed);
-  if (total_max == 0 || parser_.capacity() <= kStageThresholdBytes) return false;
+  if (total_max == 0 || parser_.capacity() <= kLargeArgumentBytes) return false;
   account_input();
   return loop_.state().query_bytes.load(std::memory_order_relaxed) > total_max;
 }
 
 void ConnectionImpl::account_input() {
-  const uint64_t piece = staging_ ? staging_->piece.capacity() : 0;
+  const uint64_t piece = diversion_ ? diversion_->piece.capacity() : 0;
   const uint64_t held = parser_.capacity() + piece;
   if (held == 0 && accounted_input_ == 0) return;
   loop_.state().query_bytes.fetch_add(held - accounted_input_, std::memory_order_relaxed);
   accounted_input_ = held;
-  const uint64_t used = parser_.held_bytes() + (staging_ ? staging_->piece.size() : 0);
+  const uint64_t used = parser_.held_bytes() + (diversion_ ? diversion_->piece.size() : 0);
   query_buffer_bytes.store(used, std::memory_order_relaxed);
   query_buffer_free.store(held - std::min(held, used), std::memory_order_relaxed);
 }

@@ -143,8 +143,8 @@ RespParser::Step RespParser::parse_bulk_length(const ParseLimits& limits) {
   }
   pos_ += line.size() + 2;
   bulk_bytes_ = bytes;
-  // A command has one stage; a second large argument is gathered.
-  large_decided_ = static_cast<uint64_t>(bytes) < kStageThresholdBytes || stage_ != nullptr ||
+  // A command has one sink; a second large argument is gathered.
+  large_decided_ = static_cast<uint64_t>(bytes) < kLargeArgumentBytes || sink_ != nullptr ||
                    first_arg_ == batch_->arg_store.size();
   return Step::kAgain;
 }
@@ -191,8 +191,8 @@ void RespParser::complete_command() {
   const auto& store = batch_->arg_store;
   if (store.size() > first_arg_) {
     batch_->commands.push_back({.args = {store.data() + first_arg_, store.size() - first_arg_},
-                                .stage = std::move(stage_),
-                                .staged_index = std::exchange(staged_index_, 0)});
+                                .sink = std::move(sink_),
+                                .diverted_index = std::exchange(diverted_index_, 0)});
   }
   first_arg_ = store.size();
   command_start_ = pos_;
@@ -227,9 +227,9 @@ std::span<const std::string_view> RespParser::arguments_so_far() const {
   return std::span(batch_->arg_store).subspan(first_arg_);
 }
 
-void RespParser::stage(std::shared_ptr<ArgumentStage> stage) {
-  stage_ = std::move(stage);
-  staged_index_ = static_cast<uint32_t>(batch_->arg_store.size() - first_arg_);
+void RespParser::divert(std::shared_ptr<ArgumentSink> sink) {
+  sink_ = std::move(sink);
+  diverted_index_ = static_cast<uint32_t>(batch_->arg_store.size() - first_arg_);
   bulk_bytes_ = 0;  // what stays in the stream of it: an empty argument
   large_decided_ = true;
 }
@@ -254,7 +254,7 @@ void RespParser::reset() {
   command_start_ = pos_ = end_ = first_arg_ = 0;
   args_left_ = 0;
   bulk_bytes_ = -1;
-  stage_.reset();
+  sink_.reset();
 }
 
 size_t RespParser::held_bytes() const {

@@ -26,7 +26,7 @@ class RespParser {
  public:
   enum class Status {
     kNeedMore,       // everything that is complete is in the batch
-    kLargeArgument,  // an argument of kStageThresholdBytes or more begins: stage() or gather() it
+    kLargeArgument,  // an argument of kLargeArgumentBytes or more begins: divert() or gather() it
     kError,          // error() says what is wrong; again on every further call, unless the client
                      // has been authenticated in between and this was all
   };
@@ -56,7 +56,7 @@ class RespParser {
   void gather() { large_decided_ = true; }
   // The caller takes the argument's bytes out of the stream: first those at hand, by take_raw(),
   // then from the socket. Parsing goes on when it has them all.
-  void stage(std::shared_ptr<ArgumentStage> stage);
+  void divert(std::shared_ptr<ArgumentSink> sink);
   // Moves up to `bytes_max` unparsed bytes to the end of `out`; returns how many.
   size_t take_raw(size_t bytes_max, std::string& out);
 
@@ -95,8 +95,8 @@ class RespParser {
   int64_t bulk_bytes_ = -1;  // of the argument that comes next; -1: not known yet
   bool large_decided_ = false;
   bool error_is_final_ = false;
-  uint32_t staged_index_ = 0;
-  std::shared_ptr<ArgumentStage> stage_;  // of the incomplete command
+  uint32_t diverted_index_ = 0;
+  std::shared_ptr<ArgumentSink> sink_;  // of the incomplete command
   std::string error_;
 };
 

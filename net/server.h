@@ -28,7 +28,7 @@ struct Limits {
   std::atomic<uint64_t> output_total_bytes_max{0};
   // All clients' unparsed input together; past it a client that sends a large argument is cut.
   std::atomic<uint64_t> query_total_bytes_max{0};  // 0: no bound
-  std::atomic<uint32_t> idle_timeout_seconds{0};  // 0: never
+  std::atomic<uint32_t> idle_timeout_seconds{0};   // 0: never
   std::atomic<uint32_t> tcp_keepalive_seconds{300};
 };
 
@@ -38,7 +38,7 @@ struct ListenOptions {
   std::vector<std::string> bind = {"*", "-::*"};
   uint16_t port = 6379;  // 0: no TCP
   int backlog = 511;
-  std::string unix_path;  // empty: none
+  std::string unix_path;          // empty: none
   unsigned unix_permissions = 0;  // 0: leave as the umask makes it
 };
 

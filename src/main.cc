@@ -11,18 +11,18 @@
 #include <thread>
 #include <vector>
 
-#include "src/server/config.h"
-#include "src/server/instance.h"
-#include "src/server/log.h"
+#include "src/instance.h"
+#include "src/metrics/log.h"
 #include "src/server/process.h"
+#include "src/settings/config.h"
 
 namespace {
 
-using ingot::server::Config;
-using ingot::server::Instance;
-using ingot::server::Settings;
-using ingot::server::Supervised;
-namespace log = ingot::server::log;
+using ingot::Instance;
+using ingot::settings::Config;
+using ingot::settings::Settings;
+using ingot::settings::Supervised;
+namespace log = ingot::metrics::log;
 
 constexpr const char* kUsage =
     "Usage: ingot-server [/path/to/ingot.conf] [options] [-]\n"
@@ -71,7 +71,7 @@ void announce(const Config& config, const Settings& settings, const Instance& in
   for (const std::string& name : config.accepted_without_meaning()) ignored += " " + name;
   if (!ignored.empty()) log::notice("Accepted, without a meaning here:{}", ignored);
   log::notice("Engine {} in {}, {} MB of memory, {} I/O threads, {} reader threads",
-              settings.engine, ingot::server::data_path(settings),
+              settings.engine, ingot::settings::data_path(settings),
               instance.memory_limit_bytes() >> 20, settings.io_threads, settings.reader_threads);
   log::notice("Ready to accept connections");
 }

@@ -40,14 +40,30 @@ T read_raw(std::string_view bytes) {
 
 }  // namespace
 
-void append_be32(std::string* out, uint32_t value) { append_raw(out, __builtin_bswap32(value)); }
-void append_be64(std::string* out, uint64_t value) { append_raw(out, __builtin_bswap64(value)); }
-void append_le32(std::string* out, uint32_t value) { append_raw(out, value); }
-void append_le64(std::string* out, uint64_t value) { append_raw(out, value); }
-uint32_t read_be32(std::string_view bytes) { return __builtin_bswap32(read_raw<uint32_t>(bytes)); }
-uint64_t read_be64(std::string_view bytes) { return __builtin_bswap64(read_raw<uint64_t>(bytes)); }
-uint32_t read_le32(std::string_view bytes) { return read_raw<uint32_t>(bytes); }
-uint64_t read_le64(std::string_view bytes) { return read_raw<uint64_t>(bytes); }
+void append_be32(std::string* out, uint32_t value) {
+  append_raw(out, __builtin_bswap32(value));
+}
+void append_be64(std::string* out, uint64_t value) {
+  append_raw(out, __builtin_bswap64(value));
+}
+void append_le32(std::string* out, uint32_t value) {
+  append_raw(out, value);
+}
+void append_le64(std::string* out, uint64_t value) {
+  append_raw(out, value);
+}
+uint32_t read_be32(std::string_view bytes) {
+  return __builtin_bswap32(read_raw<uint32_t>(bytes));
+}
+uint64_t read_be64(std::string_view bytes) {
+  return __builtin_bswap64(read_raw<uint64_t>(bytes));
+}
+uint32_t read_le32(std::string_view bytes) {
+  return read_raw<uint32_t>(bytes);
+}
+uint64_t read_le64(std::string_view bytes) {
+  return read_raw<uint64_t>(bytes);
+}
 
 std::string meta_key(KeyspaceId keyspace, std::string_view user_key) {
   std::string key;
@@ -57,9 +73,13 @@ std::string meta_key(KeyspaceId keyspace, std::string_view user_key) {
   return key;
 }
 
-std::string meta_key_end(KeyspaceId keyspace) { return meta_key(keyspace + 1, {}); }
+std::string meta_key_end(KeyspaceId keyspace) {
+  return meta_key(keyspace + 1, {});
+}
 
-std::string_view user_key_of(std::string_view key) { return key.substr(sizeof(KeyspaceId)); }
+std::string_view user_key_of(std::string_view key) {
+  return key.substr(sizeof(KeyspaceId));
+}
 
 void encode_metadata(const Metadata& metadata, std::string* out) {
   uint8_t header = static_cast<uint8_t>(metadata.type);
@@ -94,7 +114,8 @@ bool decode_metadata(std::string_view record, Metadata* out) {
     return false;
   }
   record.remove_prefix(1);
-  *out = Metadata{.type = static_cast<ValueType>(type), .limit_passed = (header & kLimitPassed) != 0,
+  *out = Metadata{.type = static_cast<ValueType>(type),
+                  .limit_passed = (header & kLimitPassed) != 0,
                   .text = (header & kText) != 0};
   const bool elements_expire = out->type == ValueType::kHash && (header & kElementsExpire) != 0;
   if (out->type == ValueType::kHash) out->text = false;
@@ -133,7 +154,9 @@ std::string collection_begin(CollectionId id) {
   return key;
 }
 
-std::string collection_end(CollectionId id) { return collection_begin(id + 1); }
+std::string collection_end(CollectionId id) {
+  return collection_begin(id + 1);
+}
 
 std::string expiry_key(int64_t expire_ms, KeyspaceId keyspace, std::string_view user_key) {
   std::string key;
@@ -164,7 +187,9 @@ bool decode_garbage_key(std::string_view key, GarbageKind* kind, uint64_t* id) {
   return *kind == GarbageKind::kCollection || *kind == GarbageKind::kKeyspace;
 }
 
-std::string version_key() { return "v"; }
+std::string version_key() {
+  return "v";
+}
 
 std::string database_key(uint32_t database) {
   std::string key = "d";
@@ -178,9 +203,13 @@ std::string counts_key(KeyspaceId keyspace) {
   return key;
 }
 
-std::string next_keyspace_key() { return "k"; }
+std::string next_keyspace_key() {
+  return "k";
+}
 
-std::string reserved_ids_key() { return "i"; }
+std::string reserved_ids_key() {
+  return "i";
+}
 
 std::string named_key(std::string_view name) {
   std::string key = "n";

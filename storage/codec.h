@@ -113,12 +113,12 @@ std::string garbage_key(GarbageKind kind, uint64_t id);
 
 // --- kSystem
 
-std::string version_key();                        // -> le32 format version
-std::string database_key(uint32_t database);      // -> le32 keyspace id, absent: as at creation
-std::string counts_key(KeyspaceId keyspace);      // -> KeyCounts, absent: zero
-std::string next_keyspace_key();                  // -> le32 next free keyspace id
-std::string reserved_ids_key();                   // -> le64 first collection id not reserved
-std::string named_key(std::string_view name);     // other saved state (cursors, ...)
+std::string version_key();                     // -> le32 format version
+std::string database_key(uint32_t database);   // -> le32 keyspace id, absent: as at creation
+std::string counts_key(KeyspaceId keyspace);   // -> KeyCounts, absent: zero
+std::string next_keyspace_key();               // -> le32 next free keyspace id
+std::string reserved_ids_key();                // -> le64 first collection id not reserved
+std::string named_key(std::string_view name);  // other saved state (cursors, ...)
 
 struct KeyCounts {
   uint64_t keys = 0;

@@ -91,16 +91,16 @@ struct KeyRange {
 };
 
 struct Capabilities {
-  bool probe = false;       // Tier::kCacheOnly can answer
-  bool checkpoint = false;  // checkpoint() works
+  bool probe = false;              // Tier::kCacheOnly can answer
+  bool checkpoint = false;         // checkpoint() works
   bool concurrent_writes = false;  // write() from several threads proceeds in parallel
 };
 
 // Figures for INFO and for the memory bound; counters since open.
 struct EngineStats {
-  uint64_t disk_bytes = 0;        // live files, WAL included
-  uint64_t memory_bytes = 0;      // block cache, memtables, filters and readers that it holds
-  uint64_t cache_bytes = 0;       // block cache in use, memtables charged to it included
+  uint64_t disk_bytes = 0;    // live files, WAL included
+  uint64_t memory_bytes = 0;  // block cache, memtables, filters and readers that it holds
+  uint64_t cache_bytes = 0;   // block cache in use, memtables charged to it included
   uint64_t cache_capacity = 0;
   uint64_t memtable_bytes = 0;
   uint64_t cache_hits = 0;
@@ -110,8 +110,8 @@ struct EngineStats {
   uint64_t estimated_keys = 0;
   uint64_t pending_compaction_bytes = 0;
   uint64_t running_compactions = 0;
-  uint64_t stall_micros = 0;   // time that writes were held back
-  bool writes_stopped = false; // the engine holds writes back right now
+  uint64_t stall_micros = 0;    // time that writes were held back
+  bool writes_stopped = false;  // the engine holds writes back right now
 };
 
 struct EngineOptions {
@@ -121,8 +121,8 @@ struct EngineOptions {
   int bloom_bits = 12;              // per key; 0: no filters
   std::string compression = "lz4";  // none, snappy, lz4, zstd
   int compaction_threads = 0;       // 0: by core count
-  uint64_t compaction_rate = 0;     // bytes a second that flush and compaction may write; 0: no limit
-  bool direct_reads = false;        // bypass the page cache for reads
+  uint64_t compaction_rate = 0;  // bytes a second that flush and compaction may write; 0: no limit
+  bool direct_reads = false;     // bypass the page cache for reads
   // Tests only, and RocksDB only: path of a control file that makes the disk fail; see
   // rocksdb/fault_file_system.h.
   std::string fault_file;
@@ -196,7 +196,8 @@ using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;
 OpenResult open_rocksdb(const EngineOptions& options);
 OpenResult open_leveldb(const EngineOptions& options);
 OpenResult open_memory(const EngineOptions& options);
-// By name; kInvalid for a name that is none of these, and for a directory that another engine wrote.
+// By name; kInvalid for a name that is none of these, and for a directory that another engine
+// wrote.
 OpenResult open_engine(std::string_view name, const EngineOptions& options);
 
 }  // namespace ingot::storage

@@ -18,8 +18,8 @@ enum class Space : uint8_t {
   kGarbage,  // dead collection and keyspace ids whose bytes are still to be reclaimed
 };
 
-inline constexpr std::array<Space, 6> kAllSpaces = {Space::kSystem, Space::kMeta,   Space::kData,
-                                                    Space::kOrder,  Space::kExpiry, Space::kGarbage};
+inline constexpr std::array<Space, 6> kAllSpaces = {
+    Space::kSystem, Space::kMeta, Space::kData, Space::kOrder, Space::kExpiry, Space::kGarbage};
 inline constexpr size_t kSpaceCount = kAllSpaces.size();
 
 // The name on disk; part of the format, never changed.

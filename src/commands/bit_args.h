@@ -5,9 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "src/command/args.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
+#include "src/contract/args.h"
+#include "src/settings/config.h"
 
 namespace ingot::commands {
 
@@ -16,10 +15,10 @@ namespace ingot::commands {
 template <typename Context>
 std::optional<uint64_t> bit_position(Context& ctx, std::string_view text, unsigned unit = 0) {
   const bool in_units = unit > 0 && text.starts_with('#');
-  const std::optional<int64_t> number = command::parse_integer(text.substr(in_units ? 1 : 0));
+  const std::optional<int64_t> number = contract::parse_integer(text.substr(in_units ? 1 : 0));
   int64_t position = number.value_or(-1);
   if (in_units && __builtin_mul_overflow(position, int64_t{unit}, &position)) position = -1;
-  const int64_t bytes_max = ctx.services.config.settings()->proto_max_bulk_len;
+  const int64_t bytes_max = ctx.config.settings()->proto_max_bulk_len;
   if (!number || position < 0 || position / 8 >= bytes_max) {
     ctx.reply.error("ERR bit offset is not an integer or out of range");
     return std::nullopt;

@@ -8,24 +8,24 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/bit_args.h"
 #include "src/commands/families.h"
+#include "src/contract/context.h"
 #include "src/types/bits.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::equals_ignore_case;
-using command::key_at;
-using command::ReadContext;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::equals_ignore_case;
+using contract::key_at;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::FieldType;
 using types::is_string;
 using types::Overflow;
@@ -64,7 +64,7 @@ std::optional<FieldType> field_type(std::string_view text) {
   text = text.substr(0, text.find('\0'));
   if (text.empty() || (text[0] != 'i' && text[0] != 'u')) return std::nullopt;
   const bool is_signed = text[0] == 'i';
-  const std::optional<int64_t> bits = command::parse_integer(text.substr(1));
+  const std::optional<int64_t> bits = contract::parse_integer(text.substr(1));
   if (!bits || *bits < 1 || *bits > (is_signed ? 64 : 63)) return std::nullopt;
   return FieldType{.is_signed = is_signed, .bits = static_cast<unsigned>(*bits)};
 }
@@ -87,7 +87,7 @@ std::optional<std::vector<Operation>> parse_operations(Context& ctx, Args args) 
       continue;
     }
     const std::optional<Operation::Kind> kind = kind_named(args[i], left);
-    if (!kind) return refuse(command::error::kSyntax);
+    if (!kind) return refuse(contract::error::kSyntax);
     const std::optional<FieldType> type = field_type(args[i + 1]);
     if (!type) {
       return refuse(
@@ -99,8 +99,8 @@ std::optional<std::vector<Operation>> parse_operations(Context& ctx, Args args) 
     Operation operation{.kind = *kind, .type = *type, .offset = *offset, .overflow = overflow};
     i += 2;
     if (*kind != Operation::Kind::kGet) {
-      const std::optional<int64_t> value = command::parse_integer(args[++i]);
-      if (!value) return refuse(command::error::kNotInteger);
+      const std::optional<int64_t> value = contract::parse_integer(args[++i]);
+      if (!value) return refuse(contract::error::kNotInteger);
       operation.value = *value;
     }
     operations.push_back(operation);
@@ -189,7 +189,7 @@ void bitfield(WriteContext& ctx, Args args) {
   Record record;
   const bool found =
       reads ? ctx.keys.find(ctx.db, args[1], &record) : ctx.keys.peek(ctx.db, args[1], &record);
-  if (found && !is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (found && !is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   if (reads) return reply_fields(ctx, found ? &record : nullptr, *operations);
   uint64_t length = 0;
   for (const Operation& operation : *operations) {
@@ -217,7 +217,7 @@ void bitfield_ro(ReadContext& ctx, Args args) {
   }
   Record record;
   const bool found = ctx.keys.find(ctx.db, args[1], &record);
-  if (found && !is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (found && !is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   reply_fields(ctx, found ? &record : nullptr, *operations);
 }
 
@@ -273,7 +273,7 @@ constexpr CommandRow kRows[] = {
      .handler = bitfield_ro},
 };
 
-constexpr CommandRow kReadingRow = command::variant_of(kRows[0], bitfield_ro);
+constexpr CommandRow kReadingRow = contract::variant_of(kRows[0], bitfield_ro);
 
 const CommandRow* row_for_reading(Args args) {
   return (bitfield_key_flags(args) & key::kRo) != 0 ? &kReadingRow : nullptr;

@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/bit_args.h"
 #include "src/commands/families.h"
+#include "src/commands/store_result.h"
+#include "src/contract/context.h"
 #include "src/types/bit_combine.h"
 #include "src/types/bits.h"
 #include "src/types/string_value.h"
@@ -18,17 +19,17 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::keys_between;
-using command::parse_integer;
-using command::ReadContext;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::keys_between;
+using contract::parse_integer;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::BitOperation;
 using types::is_string;
 using types::Record;
@@ -50,7 +51,7 @@ void setbit(WriteContext& ctx, Args args) {
   }
   Record old;
   const bool found = ctx.keys.peek(ctx.db, args[1], &old);
-  if (found && !is_string(old)) return ctx.reply.error(command::error::kWrongType);
+  if (found && !is_string(old)) return ctx.reply.error(contract::error::kWrongType);
   const unsigned byte = found ? byte_of_bit(ctx.keys.data(), old, *bit) : 0;
   const unsigned mask = 0x80u >> (*bit % 8);
   const bool was_set = (byte & mask) != 0;
@@ -69,7 +70,7 @@ void getbit(ReadContext& ctx, Args args) {
   if (!bit) return;
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(0);
-  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   const unsigned byte = byte_of_bit(ctx.keys.data(), record, *bit);
   ctx.reply.integer((byte & (0x80u >> (*bit % 8))) != 0 ? 1 : 0);
 }
@@ -89,8 +90,8 @@ struct BitRange {
 
 // "BYTE" and "BIT"; nothing for another word.
 std::optional<bool> counts_in_bits(std::string_view unit) {
-  if (command::equals_ignore_case(unit, "bit")) return true;
-  if (command::equals_ignore_case(unit, "byte")) return false;
+  if (contract::equals_ignore_case(unit, "bit")) return true;
+  if (contract::equals_ignore_case(unit, "byte")) return false;
   return std::nullopt;
 }
 
@@ -109,13 +110,13 @@ BitRange resolve(int64_t start, int64_t end, bool in_bits, uint64_t length) {
 std::optional<BitRange> count_range(ReadContext& ctx, Args args, uint64_t length) {
   if (args.size() == 2) return resolve(0, -1, false, length);
   if (args.size() != 4 && args.size() != 5) {
-    ctx.reply.error(command::error::kSyntax);
+    ctx.reply.error(contract::error::kSyntax);
     return std::nullopt;
   }
   const std::optional<int64_t> start = parse_integer(args[2]);
   const std::optional<int64_t> end = parse_integer(args[3]);
   if (!start || !end) {
-    ctx.reply.error(command::error::kNotInteger);
+    ctx.reply.error(contract::error::kNotInteger);
     return std::nullopt;
   }
   // Redis decides this before it looks at the unit.
@@ -123,7 +124,7 @@ std::optional<BitRange> count_range(ReadContext& ctx, Args args, uint64_t length
   const std::optional<bool> in_bits =
       args.size() == 5 ? counts_in_bits(args[4]) : std::optional(false);
   if (!in_bits) {
-    ctx.reply.error(command::error::kSyntax);
+    ctx.reply.error(contract::error::kSyntax);
     return std::nullopt;
   }
   return resolve(*start, *end, *in_bits, length);
@@ -132,7 +133,7 @@ std::optional<BitRange> count_range(ReadContext& ctx, Args args, uint64_t length
 void bitcount(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(0);
-  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   const std::optional<BitRange> range = count_range(ctx, args, string_length(record));
   if (!range) return;
   uint64_t ones = 0;
@@ -152,24 +153,24 @@ void bitcount(ReadContext& ctx, Args args) {
 std::optional<BitRange> position_range(ReadContext& ctx, Args args, uint64_t length) {
   if (args.size() == 3) return resolve(0, -1, false, length);
   if (args.size() > 6) {
-    ctx.reply.error(command::error::kSyntax);
+    ctx.reply.error(contract::error::kSyntax);
     return std::nullopt;
   }
   const std::optional<int64_t> start = parse_integer(args[3]);
   if (!start) {
-    ctx.reply.error(command::error::kNotInteger);
+    ctx.reply.error(contract::error::kNotInteger);
     return std::nullopt;
   }
   const std::optional<bool> in_bits =
       args.size() == 6 ? counts_in_bits(args[5]) : std::optional(false);
   if (!in_bits) {
-    ctx.reply.error(command::error::kSyntax);
+    ctx.reply.error(contract::error::kSyntax);
     return std::nullopt;
   }
   if (args.size() == 4) return resolve(*start, -1, false, length);
   const std::optional<int64_t> end = parse_integer(args[4]);
   if (!end) {
-    ctx.reply.error(command::error::kNotInteger);
+    ctx.reply.error(contract::error::kNotInteger);
     return std::nullopt;
   }
   BitRange range = resolve(*start, *end, *in_bits, length);
@@ -204,11 +205,11 @@ std::optional<uint64_t> first_bit(storage::Reader& data, const Record& record, b
 
 void bitpos(ReadContext& ctx, Args args) {
   const std::optional<int64_t> bit = parse_integer(args[2]);
-  if (!bit) return ctx.reply.error(command::error::kNotInteger);
+  if (!bit) return ctx.reply.error(contract::error::kNotInteger);
   if (*bit != 0 && *bit != 1) return ctx.reply.error("ERR The bit argument must be 1 or 0.");
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(*bit == 1 ? -1 : 0);
-  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   const std::optional<BitRange> range = position_range(ctx, args, string_length(record));
   if (!range) return;
   if (range->empty()) return ctx.reply.integer(-1);
@@ -220,73 +221,53 @@ void bitpos(ReadContext& ctx, Args args) {
 }
 
 std::optional<BitOperation> operation_named(std::string_view word) {
-  if (command::equals_ignore_case(word, "and")) return BitOperation::kAnd;
-  if (command::equals_ignore_case(word, "or")) return BitOperation::kOr;
-  if (command::equals_ignore_case(word, "xor")) return BitOperation::kXor;
-  if (command::equals_ignore_case(word, "not")) return BitOperation::kNot;
+  if (contract::equals_ignore_case(word, "and")) return BitOperation::kAnd;
+  if (contract::equals_ignore_case(word, "or")) return BitOperation::kOr;
+  if (contract::equals_ignore_case(word, "xor")) return BitOperation::kXor;
+  if (contract::equals_ignore_case(word, "not")) return BitOperation::kNot;
   return std::nullopt;
 }
 
-// The result as a collection of its own; nothing: the run is given up, or the disk failed.
-std::optional<storage::Metadata::Collection> combined(WriteContext& ctx, BitOperation operation,
-                                                      const types::BitCombination& combination,
-                                                      Args sources) {
-  if (combination.bytes_to_read() <= types::kLongStringBytes) {
-    return types::add_combined(ctx.keys, combination);
+// False: one of them is no string.
+bool find_operands(types::KeyReader& keys, int db, Args names,
+                   std::vector<types::BitOperand>* operands) {
+  for (const std::string_view name : names) {
+    Record record;
+    const bool found = keys.find(db, name, &record);
+    if (found && !is_string(record)) return false;
+    operands->push_back(found ? types::BitOperand(record) : types::BitOperand());
   }
-  auto built = std::dynamic_pointer_cast<types::CombinedString>(ctx.prepared);
-  if (built && built->built_from(combination) && built->link(ctx.keys)) return built->collection();
-  if (!ctx.in_place) {
-    ctx.needs(
-        types::prepare_combined(ctx.services, ctx.db, operation, {sources.begin(), sources.end()}));
-    return std::nullopt;
-  }
-  built = std::make_shared<types::CombinedString>(ctx.services, combination, ctx.keys.data());
-  if (!built->status().ok()) ctx.keys.data().latch_error(built->status());
-  if (ctx.keys.data().failed() || !built->link(ctx.keys)) return std::nullopt;
-  ctx.keys.effects().kept.push_back(built);
-  return built->collection();
+  return true;
 }
 
 void bitop(WriteContext& ctx, Args args) {
   const std::optional<BitOperation> operation = operation_named(args[1]);
-  if (!operation) return ctx.reply.error(command::error::kSyntax);
+  if (!operation) return ctx.reply.error(contract::error::kSyntax);
   const Args sources = args.subspan(3);
   if (*operation == BitOperation::kNot && sources.size() != 1) {
     return ctx.reply.error("ERR BITOP NOT must be called with a single source key.");
   }
   std::vector<types::BitOperand> operands;
-  for (std::string_view source : sources) {
-    Record record;
-    if (!ctx.keys.find(ctx.db, source, &record)) {
-      operands.emplace_back();
-      continue;
-    }
-    if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
-    operands.emplace_back(record);
+  if (!find_operands(ctx.keys, ctx.db, sources, &operands)) {
+    return ctx.reply.error(contract::error::kWrongType);
   }
   const types::BitCombination combination(*operation, std::move(operands));
-  Record old;
-  const bool found = ctx.keys.peek(ctx.db, args[2], &old);
-  std::string inline_bytes;
-  storage::Metadata result{.type = storage::ValueType::kString, .limit_passed = true};
-  if (combination.length() == 0) {
-    if (found) {
-      ctx.keys.remove(ctx.db, args[2], old);
-      ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[2]);
-    }
-    return ctx.reply.integer(0);
-  }
-  if (combination.length() <= storage::kInlineStringMax) {
-    combination.chunk(ctx.keys.data(), 0, &inline_bytes);
-    result.payload = inline_bytes;
-  } else {
-    result.collection = combined(ctx, *operation, combination, sources);
-    if (!result.collection) return;
-  }
-  ctx.keys.store(ctx.db, args[2], found ? &old : nullptr, result);
-  ctx.keys.notify(notify::kString, "set", ctx.db, args[2]);
-  ctx.reply.integer(static_cast<int64_t>(combination.length()));
+  store_result(ctx,
+               {.target = args[2],
+                .recipe = {.sources = sources,
+                           .is_large = combination.bytes_to_read() > types::kLongStringBytes},
+                .kind = notify::kString,
+                .event = "set"},
+               [operation = *operation, db = ctx.db,
+                names = std::vector<std::string>(sources.begin(), sources.end())](
+                   types::KeyReader& keys, const types::PutElement& put) {
+                 const std::vector<std::string_view> views(names.begin(), names.end());
+                 std::vector<types::BitOperand> found;
+                 // Where one is no string by now, the command runs again and says so.
+                 if (!find_operands(keys, db, views, &found)) return types::BuiltValue{};
+                 return types::build_combination(
+                     keys.data(), types::BitCombination(operation, std::move(found)), put);
+               });
 }
 
 constexpr CommandRow kRows[] = {

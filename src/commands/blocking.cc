@@ -4,21 +4,21 @@
 #include <cmath>
 #include <limits>
 
-#include "src/command/args.h"
+#include "src/contract/args.h"
 
 namespace ingot::commands {
 namespace {
 
 // What lies beyond all time is for ever.
-int64_t time_after(const command::WriteContext& ctx, int64_t wait_ms) {
+int64_t time_after(const contract::WriteContext& ctx, int64_t wait_ms) {
   const bool endless = wait_ms > std::numeric_limits<int64_t>::max() - ctx.now_ms();
   return wait_ms == 0 || endless ? 0 : ctx.now_ms() + wait_ms;
 }
 
 }  // namespace
 
-std::optional<int64_t> wait_until(command::WriteContext& ctx, std::string_view seconds) {
-  const auto given = command::parse_long_double(seconds);
+std::optional<int64_t> wait_until(contract::WriteContext& ctx, std::string_view seconds) {
+  const auto given = contract::parse_long_double(seconds);
   if (!given) {
     ctx.reply.error("ERR timeout is not a float or out of range");
     return std::nullopt;
@@ -32,8 +32,8 @@ std::optional<int64_t> wait_until(command::WriteContext& ctx, std::string_view s
   return time_after(ctx, static_cast<int64_t>(wait_ms));
 }
 
-std::optional<int64_t> wait_until_ms(command::WriteContext& ctx, std::string_view milliseconds) {
-  const auto wait_ms = command::parse_integer(milliseconds);
+std::optional<int64_t> wait_until_ms(contract::WriteContext& ctx, std::string_view milliseconds) {
+  const auto wait_ms = contract::parse_integer(milliseconds);
   if (!wait_ms) {
     ctx.reply.error("ERR timeout is not an integer or out of range");
   } else if (*wait_ms < 0) {
@@ -43,30 +43,30 @@ std::optional<int64_t> wait_until_ms(command::WriteContext& ctx, std::string_vie
   return time_after(ctx, *wait_ms);
 }
 
-void wait_for(command::WriteContext& ctx, command::Args keys, int64_t until_ms,
+void wait_for(contract::WriteContext& ctx, contract::Args keys, int64_t until_ms,
               std::string memory) {
   if (!ctx.may_block) return ctx.reply.null_array();
   ctx.block({.keys = {keys.begin(), keys.end()}, .until_ms = until_ms, .memory = memory});
 }
 
-std::optional<PopSeveral> read_pop_several(command::WriteContext& ctx, command::Args args,
+std::optional<PopSeveral> read_pop_several(contract::WriteContext& ctx, contract::Args args,
                                            std::string_view first_end,
                                            std::string_view second_end) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  command::ArgReader reader(args, 0);
+  contract::ArgReader reader(args, 0);
   const auto keys = static_cast<uint64_t>(
       reader.integer_between(1, kMax, "ERR numkeys should be greater than 0"));
-  if (!reader.failed() && keys >= args.size() - 1) reader.fail(command::error::kSyntax);
+  if (!reader.failed() && keys >= args.size() - 1) reader.fail(contract::error::kSyntax);
   PopSeveral pop;
   if (!reader.failed()) {
     pop.keys = args.subspan(1, keys);
-    command::ArgReader options(args, 1 + keys);
+    contract::ArgReader options(args, 1 + keys);
     pop.from_second_end = options.word(second_end);
-    if (!pop.from_second_end && !options.word(first_end)) options.fail(command::error::kSyntax);
+    if (!pop.from_second_end && !options.word(first_end)) options.fail(contract::error::kSyntax);
     bool counted = false;
     while (options.more()) {
       if (counted || options.left() < 2 || !options.word("count")) {
-        options.fail(command::error::kSyntax);
+        options.fail(contract::error::kSyntax);
         break;
       }
       counted = true;

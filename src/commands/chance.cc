@@ -17,16 +17,16 @@ Random& dice() {
   return random;
 }
 
-std::unique_ptr<net::BodySource> stream_draws(command::ReadContext& ctx, uint64_t count,
+std::unique_ptr<net::BodySource> stream_draws(contract::ReadContext& ctx, uint64_t count,
                                               Draw draw) {
   // What is drawn again and again is worth caching.
-  return std::make_unique<types::PieceSource>(
-      ctx.services, ctx.view,
+  return std::make_unique<data::PieceSource>(
+      ctx.data, ctx.view,
       [left = count, draw = std::move(draw), version = ctx.reply.version()](
           storage::Reader& data, std::string* piece) mutable {
-        command::EncodedReply encoded;
-        command::RespSink sink(encoded, version);
-        while (left > 0 && encoded.bytes.size() < types::kPieceBytes && !data.failed()) {
+        contract::EncodedReply encoded;
+        contract::RespSink sink(encoded, version);
+        while (left > 0 && encoded.bytes.size() < data::kPieceBytes && !data.failed()) {
           const uint64_t now = std::min(left, kDrawnAtOnce);
           draw(data, now, sink);
           left -= now;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <random>
 
-#include "src/command/context.h"
-#include "src/types/piece_source.h"
+#include "src/contract/context.h"
+#include "src/data/piece_source.h"
 
 namespace ingot::commands {
 
@@ -24,15 +24,16 @@ using Random = std::mt19937_64;
 Random& dice();
 
 // Writes `count` elements. Not always on the same thread, one call at a time.
-using Draw = std::function<void(storage::Reader& data, uint64_t count, command::ReplySink& reply)>;
+using Draw = std::function<void(storage::Reader& data, uint64_t count, contract::ReplySink& reply)>;
 
 // `count` draws as a streamed reply, from the view.
-std::unique_ptr<net::BodySource> stream_draws(command::ReadContext& ctx, uint64_t count, Draw draw);
+std::unique_ptr<net::BodySource> stream_draws(contract::ReadContext& ctx, uint64_t count,
+                                              Draw draw);
 
 // Answers `count` draws, repetitions included. `walks`: even a few need the pool. `announce` writes
 // the reply's header, `make_draw` gives what writes draws behind it.
 template <typename MakeDraw, typename Announce>
-void reply_draws(command::ReadContext& ctx, uint64_t count, bool walks, const MakeDraw& make_draw,
+void reply_draws(contract::ReadContext& ctx, uint64_t count, bool walks, const MakeDraw& make_draw,
                  const Announce& announce) {
   const bool holds_many = count > kHeldDraws && !ctx.view;
   if ((walks || holds_many) && !ctx.keys.data().begin_walk()) return;

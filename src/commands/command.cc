@@ -2,30 +2,29 @@
 #include <optional>
 #include <string>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
-#include "src/command/glob.h"
-#include "src/command/help.h"
-#include "src/command/table.h"
 #include "src/commands/command_docs.h"
 #include "src/commands/families.h"
-#include "src/exec/services.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/glob.h"
+#include "src/contract/help.h"
+#include "src/contract/table.h"
 
 namespace ingot::commands {
 namespace {
 
-using command::Args;
-using command::CommandRow;
-using command::SessionContext;
-using command::Table;
+using contract::Args;
+using contract::CommandRow;
+using contract::SessionContext;
+using contract::Table;
 
 // By name as COMMAND INFO takes it: "get", "client|kill".
-command::Resolved by_name(const Table& table, std::string_view name) {
+contract::Resolved by_name(const Table& table, std::string_view name) {
   size_t bar = name.find('|');
   const CommandRow* row = table.find(name.substr(0, bar));
   if (row == nullptr || bar == std::string_view::npos) return {.row = row, .parent = nullptr};
   for (const CommandRow& subcommand : row->subcommands) {
-    if (command::equals_ignore_case(subcommand.name, name.substr(bar + 1))) {
+    if (contract::equals_ignore_case(subcommand.name, name.substr(bar + 1))) {
       return {.row = &subcommand, .parent = row};
     }
   }
@@ -33,7 +32,7 @@ command::Resolved by_name(const Table& table, std::string_view name) {
 }
 
 void reply_infos(SessionContext& context, Args names) {
-  const Table& table = context.services.table;
+  const Table& table = context.table;
   if (names.empty()) {
     context.reply.array(table.rows().size());
     for (const CommandRow* row : table.rows()) reply_info(context.reply, nullptr, *row);
@@ -41,7 +40,7 @@ void reply_infos(SessionContext& context, Args names) {
   }
   context.reply.array(names.size());
   for (std::string_view name : names) {
-    command::Resolved found = by_name(table, name);
+    contract::Resolved found = by_name(table, name);
     if (found.row == nullptr) {
       context.reply.null();
     } else {
@@ -58,17 +57,17 @@ void command_info(SessionContext& context, Args args) {
 }
 
 void command_count(SessionContext& context, Args) {
-  context.reply.integer(static_cast<int64_t>(context.services.table.rows().size()));
+  context.reply.integer(static_cast<int64_t>(context.table.rows().size()));
 }
 
 void command_docs(SessionContext& context, Args args) {
-  const Table& table = context.services.table;
-  std::vector<command::Resolved> found;
+  const Table& table = context.table;
+  std::vector<contract::Resolved> found;
   if (args.size() == 2) {
     for (const CommandRow* row : table.rows()) found.push_back({.row = row, .parent = nullptr});
   }
   for (std::string_view name : args.subspan(2)) {
-    command::Resolved one = by_name(table, name);
+    contract::Resolved one = by_name(table, name);
     if (one.row != nullptr) found.push_back(one);
   }
   context.reply.map(found.size());
@@ -83,7 +82,7 @@ struct Filter {
 
   bool takes(const CommandRow& row, const std::string& name) const {
     if (nothing) return false;
-    if (pattern) return command::glob_matches(*pattern, name, /*ignore_case=*/true);
+    if (pattern) return contract::glob_matches(*pattern, name, /*ignore_case=*/true);
     return acl == 0 || (row.acl & acl) != 0;
   }
 };
@@ -91,24 +90,24 @@ struct Filter {
 void command_list(SessionContext& context, Args args) {
   Filter filter;
   if (args.size() != 2) {
-    bool by = args.size() == 5 && command::equals_ignore_case(args[2], "filterby");
-    if (by && command::equals_ignore_case(args[3], "module")) {
+    bool by = args.size() == 5 && contract::equals_ignore_case(args[2], "filterby");
+    if (by && contract::equals_ignore_case(args[3], "module")) {
       filter.nothing = true;  // there are no modules
-    } else if (by && command::equals_ignore_case(args[3], "aclcat")) {
+    } else if (by && contract::equals_ignore_case(args[3], "aclcat")) {
       filter.acl = acl_category(args[4]);
       filter.nothing = filter.acl == 0;
-    } else if (by && command::equals_ignore_case(args[3], "pattern")) {
+    } else if (by && contract::equals_ignore_case(args[3], "pattern")) {
       filter.pattern = args[4];
     } else {
-      return context.reply.error(command::error::kSyntax);
+      return context.reply.error(contract::error::kSyntax);
     }
   }
   std::vector<std::string> names;
-  for (const CommandRow* row : context.services.table.rows()) {
+  for (const CommandRow* row : context.table.rows()) {
     std::string name(row->name);
     if (filter.takes(*row, name)) names.push_back(name);
     for (const CommandRow& subcommand : row->subcommands) {
-      std::string full = command::full_name(row, subcommand);
+      std::string full = contract::full_name(row, subcommand);
       if (filter.takes(subcommand, full)) names.push_back(full);
     }
   }
@@ -119,7 +118,7 @@ void command_list(SessionContext& context, Args args) {
 void reply_keys(SessionContext& context, Args args, bool with_flags) {
   Args line = args.subspan(2);
   std::string error;
-  command::Resolved found = context.services.table.resolve(line, &error);
+  contract::Resolved found = context.table.resolve(line, &error);
   if (found.row == nullptr) return context.reply.error("ERR Invalid command specified");
   if (found.row->keys.size() == 0) {
     return context.reply.error("ERR The command has no key arguments");
@@ -127,10 +126,10 @@ void reply_keys(SessionContext& context, Args args, bool with_flags) {
   if (!error.empty()) {
     return context.reply.error("ERR Invalid number of arguments specified for command");
   }
-  auto keys = command::keys_of(*found.row, line);
+  auto keys = contract::keys_of(*found.row, line);
   if (keys.empty()) return context.reply.error("ERR Invalid arguments specified for command");
   context.reply.array(keys.size());
-  for (const command::KeyAt& key : keys) {
+  for (const contract::KeyAt& key : keys) {
     if (!with_flags) {
       context.reply.bulk(line[key.index]);
       continue;
@@ -153,7 +152,7 @@ void command_getkeysandflags(SessionContext& context, Args args) {
 }
 
 void command_help(SessionContext& context, Args) {
-  command::reply_help(
+  contract::reply_help(
       context.reply, "COMMAND",
       {"(no subcommand)", "    Return details about all Redis commands.", "COUNT",
        "    Return the total number of commands in this Redis server.", "LIST",
@@ -168,8 +167,8 @@ void command_help(SessionContext& context, Args) {
        "    Return the keys and the access flags from a full Redis command."});
 }
 
-constexpr uint32_t kFlags = command::flag::kLoading | command::flag::kStale;
-constexpr uint32_t kAcl = command::acl::kSlow | command::acl::kConnection;
+constexpr uint32_t kFlags = contract::flag::kLoading | contract::flag::kStale;
+constexpr uint32_t kAcl = contract::acl::kSlow | contract::acl::kConnection;
 
 constexpr CommandRow kSubcommands[] = {
     {.name = "getkeys",

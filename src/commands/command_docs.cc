@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-#include "src/command/args.h"
-#include "src/command/table.h"
+#include "src/contract/args.h"
+#include "src/contract/table.h"
 
 namespace ingot::commands {
 
-using command::CommandRow;
-using command::KeySpec;
-using command::ReplySink;
+using contract::CommandRow;
+using contract::KeySpec;
+using contract::ReplySink;
 
 namespace {
 
@@ -184,7 +184,7 @@ class ArgumentParser {
       std::string_view token = until("#@?+!() ");
       argument.token = token == "\"\"" ? std::string_view() : token;
     }
-    if (take('#')) argument.key_spec = command::parse_integer(until("@?*+!() "));
+    if (take('#')) argument.key_spec = contract::parse_integer(until("@?*+!() "));
     if (take('@')) argument.since = until("?*+!() ");
     if (take('?')) argument.flags.push_back("optional");
     if (take('*')) argument.flags.push_back("multiple");
@@ -265,7 +265,7 @@ std::vector<std::string_view> key_flag_names(uint32_t flags) {
 
 uint32_t acl_category(std::string_view name) {
   for (size_t i = 0; i < kAclNames.size(); ++i) {
-    if (command::equals_ignore_case(kAclNames[i].substr(1), name)) return 1u << i;
+    if (contract::equals_ignore_case(kAclNames[i].substr(1), name)) return 1u << i;
   }
   return 0;
 }
@@ -273,7 +273,7 @@ uint32_t acl_category(std::string_view name) {
 void reply_info(ReplySink& reply, const CommandRow* parent, const CommandRow& row) {
   LegacyKeys keys = legacy_keys(row);
   reply.array(10);
-  reply.bulk(command::full_name(parent, row));
+  reply.bulk(contract::full_name(parent, row));
   reply.integer(row.arity);
   reply_names(reply, flag_names(row.flags));
   reply.integer(keys.first);
@@ -292,12 +292,13 @@ void reply_info(ReplySink& reply, const CommandRow* parent, const CommandRow& ro
 void reply_docs(ReplySink& reply, const CommandRow* parent, const CommandRow& row) {
   bool deprecated = !row.deprecated_since.empty();
   auto arguments = ArgumentParser(row.arguments).list();
-  reply.bulk(command::full_name(parent, row));
+  reply.bulk(contract::full_name(parent, row));
   std::vector<std::string_view> doc_flags;
   if (deprecated) doc_flags.push_back("deprecated");
   if (row.debug) doc_flags.push_back("syscmd");
-  reply.map(3 + !row.complexity.empty() + !doc_flags.empty() + deprecated + !row.replaced_by.empty() +
-            !row.history.empty() + !arguments.empty() + !row.subcommands.empty());
+  reply.map(3 + !row.complexity.empty() + !doc_flags.empty() + deprecated +
+            !row.replaced_by.empty() + !row.history.empty() + !arguments.empty() +
+            !row.subcommands.empty());
   reply_text(reply, "summary", row.summary);
   reply_text(reply, "since", row.since);
   reply_text(reply, "group", row.group);

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/reply.h"
-#include "src/command/row.h"
+#include "src/contract/reply.h"
+#include "src/contract/row.h"
 
 namespace ingot::commands {
 
@@ -17,9 +17,9 @@ std::vector<std::string_view> key_flag_names(uint32_t flags);
 // The bit of a category by its name without "@"; 0: there is none.
 uint32_t acl_category(std::string_view name);
 
-void reply_info(command::ReplySink& reply, const command::CommandRow* parent,
-                const command::CommandRow& row);
-void reply_docs(command::ReplySink& reply, const command::CommandRow* parent,
-                const command::CommandRow& row);
+void reply_info(contract::ReplySink& reply, const contract::CommandRow* parent,
+                const contract::CommandRow& row);
+void reply_docs(contract::ReplySink& reply, const contract::CommandRow* parent,
+                const contract::CommandRow& row);
 
 }  // namespace ingot::commands

@@ -4,19 +4,17 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
-#include "src/exec/services.h"
-#include "src/exec/writer.h"
-#include "src/server/config.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
 
 namespace ingot::commands {
 namespace {
 
-using command::Args;
-using command::CommandRow;
-using command::SessionContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::SessionContext;
 
 constexpr std::string_view kWrongPassword =
     "WRONGPASS invalid username-password pair or user is disabled.";
@@ -37,7 +35,7 @@ void set_authenticated(SessionContext& context, bool authenticated) {
 }
 
 bool authenticate(SessionContext& context, std::string_view user, std::string_view password) {
-  const auto settings = context.services.config.settings();
+  const auto settings = context.config.settings();
   const std::string& required = settings->requirepass;
   if (user != "default" || (!required.empty() && !same_secret(password, required))) return false;
   set_authenticated(context, true);
@@ -45,8 +43,8 @@ bool authenticate(SessionContext& context, std::string_view user, std::string_vi
 }
 
 void auth(SessionContext& context, Args args) {
-  if (args.size() > 3) return context.reply.error(command::error::kSyntax);
-  if (args.size() == 2 && context.services.config.settings()->requirepass.empty()) {
+  if (args.size() > 3) return context.reply.error(contract::error::kSyntax);
+  if (args.size() == 2 && context.config.settings()->requirepass.empty()) {
     return context.reply.error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
@@ -61,7 +59,7 @@ void echo(SessionContext& context, Args args) {
 }
 
 void ping(SessionContext& context, Args args) {
-  if (args.size() > 2) return context.reply.error(command::wrong_arity_error("ping"));
+  if (args.size() > 2) return context.reply.error(contract::wrong_arity_error("ping"));
   if (args.size() == 2) return context.reply.bulk(args[1]);
   context.reply.simple("PONG");
 }
@@ -72,32 +70,32 @@ void quit(SessionContext& context, Args) {
 }
 
 void select(SessionContext& context, Args args) {
-  const std::optional<int64_t> db = command::parse_integer(args[1]);
-  if (!db) return context.reply.error(command::error::kNotInteger);
+  const std::optional<int64_t> db = contract::parse_integer(args[1]);
+  if (!db) return context.reply.error(contract::error::kNotInteger);
   if (*db < std::numeric_limits<int>::min() || *db > std::numeric_limits<int>::max()) {
     return context.reply.error(
         "ERR value is out of range, value must between -2147483648 and 2147483647");
   }
-  if (*db < 0 || *db >= context.services.config.settings()->databases) {
-    return context.reply.error(command::error::kDbOutOfRange);
+  if (*db < 0 || *db >= context.config.settings()->databases) {
+    return context.reply.error(contract::error::kDbOutOfRange);
   }
   context.client.db = static_cast<int>(*db);
   context.reply.ok();
 }
 
 void reset(SessionContext& context, Args) {
-  command::Client& client = context.client;
+  contract::Client& client = context.client;
   client.in_multi = false;
   client.multi_failed = false;
   client.queue.clear();
   client.queued = -1;
-  context.services.writer.unwatch(client.id);
+  context.server.unwatch(client.id);
   client.db = 0;
   client.resp = 2;
   context.reply.set_version(2);
   client.set_name("");
-  client.reply_mode = command::ReplyMode::kOn;
-  set_authenticated(context, context.services.config.settings()->requirepass.empty());
+  client.reply_mode = contract::ReplyMode::kOn;
+  set_authenticated(context, context.config.settings()->requirepass.empty());
   context.reply.simple("RESET");
 }
 
@@ -105,12 +103,12 @@ void reset(SessionContext& context, Args) {
 std::string apply_hello_options(SessionContext& context, Args options) {
   for (size_t i = 0; i < options.size(); ++i) {
     const size_t left = options.size() - i - 1;
-    if (command::equals_ignore_case(options[i], "auth") && left >= 2) {
+    if (contract::equals_ignore_case(options[i], "auth") && left >= 2) {
       if (!authenticate(context, options[i + 1], options[i + 2])) {
         return std::string(kWrongPassword);
       }
       i += 2;
-    } else if (command::equals_ignore_case(options[i], "setname") && left >= 1) {
+    } else if (contract::equals_ignore_case(options[i], "setname") && left >= 1) {
       if (!is_client_name(options[++i])) return std::string(kBadClientName);
       context.client.set_name(std::string(options[i]));
     } else {
@@ -121,10 +119,10 @@ std::string apply_hello_options(SessionContext& context, Args options) {
 }
 
 void hello(SessionContext& context, Args args) {
-  command::Client& client = context.client;
+  contract::Client& client = context.client;
   int version = client.resp;
   if (args.size() > 1) {
-    const std::optional<int64_t> asked = command::parse_integer(args[1]);
+    const std::optional<int64_t> asked = contract::parse_integer(args[1]);
     if (!asked) {
       return context.reply.error("ERR Protocol version is not an integer or out of range");
     }
@@ -160,11 +158,11 @@ void hello(SessionContext& context, Args args) {
   context.reply.array(0);
 }
 
-namespace flag = command::flag;
+namespace flag = contract::flag;
 
 constexpr uint32_t kAnytime = flag::kLoading | flag::kStale | flag::kFast;
 constexpr uint32_t kWithoutAuth = kAnytime | flag::kNoScript | flag::kNoAuth | flag::kAllowBusy;
-constexpr uint32_t kAcl = command::acl::kFast | command::acl::kConnection;
+constexpr uint32_t kAcl = contract::acl::kFast | contract::acl::kConnection;
 
 constexpr CommandRow kRows[] = {
     {.name = "auth",

@@ -12,13 +12,10 @@
 #include <string_view>
 #include <thread>
 
-#include "src/command/context.h"
-#include "src/command/help.h"
 #include "src/commands/families.h"
 #include "src/commands/value_facts.h"
-#include "src/exec/services.h"
-#include "src/exec/store.h"
-#include "src/exec/writer.h"
+#include "src/contract/context.h"
+#include "src/contract/help.h"
 #include "src/types/collection.h"
 #include "src/types/digest.h"
 #include "src/types/string_value.h"
@@ -26,11 +23,11 @@
 namespace ingot::commands {
 namespace {
 
-using command::Args;
-using command::CommandRow;
-using command::equals_ignore_case;
-using command::ReadContext;
-using command::ReplySink;
+using contract::Args;
+using contract::CommandRow;
+using contract::equals_ignore_case;
+using contract::ReadContext;
+using contract::ReplySink;
 using types::Record;
 
 void sleep(ReadContext& ctx, Args args) {
@@ -66,7 +63,7 @@ bool fits(int64_t value) {
 // The bytes of the string in a dump of Redis that compresses nothing.
 uint64_t serialized_length(const Record& record) {
   if (types::string_length(record) <= 11 && !record.collection()) {
-    if (const auto value = command::parse_integer(record.payload())) {
+    if (const auto value = contract::parse_integer(record.payload())) {
       if (fits<int8_t>(*value)) return 2;
       if (fits<int16_t>(*value)) return 3;
       if (fits<int32_t>(*value)) return 5;
@@ -79,7 +76,7 @@ uint64_t serialized_length(const Record& record) {
 void object(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.peek(ctx.db, args[2], &record)) {
-    return ctx.reply.error(command::error::kNoSuchKey);
+    return ctx.reply.error(contract::error::kNoSuchKey);
   }
   constexpr int64_t kClockMask = (1 << 24) - 1;  // Redis' clock of uses has 24 bits
   const int64_t idle = idle_seconds(ctx, args[2]);
@@ -90,7 +87,7 @@ void object(ReadContext& ctx, Args args) {
 }
 
 void set_active_expire(ReadContext& ctx, Args args) {
-  ctx.services.writer.set_active_expire(std::atoi(std::string(args[2]).c_str()) != 0);
+  ctx.server.set_active_expire(std::atoi(std::string(args[2]).c_str()) != 0);
   ctx.reply.ok();
 }
 
@@ -104,7 +101,7 @@ void reload(ReadContext& ctx, Args args) {
           "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
     }
   }
-  const storage::Status status = ctx.services.store.engine().flush();
+  const storage::Status status = ctx.server.flush_engine();
   if (!status.ok()) return ctx.reply.error("ERR " + status.message());
   ctx.reply.ok();
 }
@@ -180,7 +177,7 @@ void protocol(ReadContext& ctx, Args args) {
 }
 
 void help(ReadContext& ctx, Args) {
-  command::reply_help(
+  contract::reply_help(
       ctx.reply, "DEBUG",
       {"DIGEST", "    Output a hex signature representing the current DB content.",
        "DIGEST-VALUE <key> [<key> ...]",
@@ -229,9 +226,9 @@ void debug(ReadContext& ctx, Args args) {
 constexpr CommandRow kRows[] = {
     {.name = "debug",
      .arity = -2,
-     .flags = command::flag::kAdmin | command::flag::kNoScript | command::flag::kLoading |
-              command::flag::kStale,
-     .acl = command::acl::kAdmin | command::acl::kSlow | command::acl::kDangerous,
+     .flags = contract::flag::kAdmin | contract::flag::kNoScript | contract::flag::kLoading |
+              contract::flag::kStale,
+     .acl = contract::acl::kAdmin | contract::acl::kSlow | contract::acl::kDangerous,
      .group = "server",
      .since = "1.0.0",
      .complexity = "That of the subcommand",

@@ -5,34 +5,34 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
 #include "src/commands/set_key.h"
 #include "src/commands/zset_key.h"
-#include "src/types/rdb_store.h"
-#include "src/types/restored_value.h"
+#include "src/contract/context.h"
+#include "src/data/built_value.h"
+#include "src/data/restored_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::Record;
 
 void dump(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
   if (record.collection() && !ctx.keys.data().begin_walk()) return;
-  ctx.reply.bulk(dump_payload(ctx.services, ctx.keys, record));
+  ctx.reply.bulk(dump_payload(ctx.config, ctx.keys, record));
 }
 
 struct RestoreOptions {
@@ -42,7 +42,7 @@ struct RestoreOptions {
 
 // Nothing when an error was answered. How idle or frequently used the key is said to be is checked
 // and not kept.
-std::optional<RestoreOptions> parse_options(ArgReader& reader, command::ReplySink& reply) {
+std::optional<RestoreOptions> parse_options(ArgReader& reader, contract::ReplySink& reply) {
   RestoreOptions options;
   bool idle = false, frequency = false;
   while (reader.more()) {
@@ -60,7 +60,7 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, command::ReplySin
         reader.fail("ERR Invalid FREQ value, must be >= 0 and <= 255");
       }
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (!reader.failed()) return options;
@@ -69,32 +69,7 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, command::ReplySin
 }
 
 // A dump up to this size is decoded and stored by the writer itself.
-constexpr size_t kRestoredHereBytes = 16 << 10;
-
-struct Restoring {
-  std::string_view payload;
-  types::rdb::StoreLimits limits;
-  // One of the two:
-  std::optional<types::rdb::Object> object = {};
-  std::shared_ptr<types::RestoredValue> prepared = nullptr;
-};
-
-// False when an error was answered, or the pool is to read the payload first.
-bool read(WriteContext& ctx, Restoring* restoring) {
-  std::string_view error;
-  if (restoring->payload.size() <= kRestoredHereBytes || ctx.in_place) {
-    restoring->object = types::read_payload(restoring->payload, &error);
-  } else {
-    restoring->prepared = std::dynamic_pointer_cast<types::RestoredValue>(ctx.prepared);
-    if (!restoring->prepared) {
-      ctx.needs(types::prepare_restored(ctx.services, restoring->payload, restoring->limits));
-      return false;
-    }
-    error = restoring->prepared->error();
-  }
-  if (!error.empty()) ctx.reply.error(error);
-  return error.empty();
-}
+constexpr size_t kRestoredByWriterBytes = 16 << 10;
 
 void restore(WriteContext& ctx, Args args) {
   ArgReader reader(args, 4);
@@ -105,13 +80,20 @@ void restore(WriteContext& ctx, Args args) {
   if (exists && !options->replace) {
     return ctx.reply.error("BUSYKEY Target key name already exists.");
   }
-  const std::optional<int64_t> ttl = command::parse_integer(args[2]);
-  if (!ttl) return ctx.reply.error(command::error::kNotInteger);
+  const std::optional<int64_t> ttl = contract::parse_integer(args[2]);
+  if (!ttl) return ctx.reply.error(contract::error::kNotInteger);
   if (*ttl < 0) return ctx.reply.error("ERR Invalid TTL value, must be >= 0");
-  Restoring restoring{
-      .payload = args[3],
-      .limits = {.hash = hash_limits(ctx), .set = set_limits(ctx), .sorted_set = zset_limits(ctx)}};
-  if (!read(ctx, &restoring)) return;
+  const auto value =
+      data::build_value(ctx, {.is_large = args[3].size() > kRestoredByWriterBytes},
+                        [&services = ctx.data, payload = args[3],
+                         limits = types::rdb::StoreLimits{.hash = hash_limits(ctx),
+                                                          .set = set_limits(ctx),
+                                                          .sorted_set = zset_limits(ctx)}](
+                            types::KeyReader& keys, const types::PutElement& put) {
+                          return data::restore_value(services, keys.data(), payload, limits, put);
+                        });
+  if (!value) return;
+  if (!value->error.empty()) return ctx.reply.error(value->error);
   if (exists) ctx.keys.remove(ctx.db, args[1], old);
   int64_t expire_ms = *ttl;
   if (expire_ms != 0 && !options->absolute &&
@@ -122,12 +104,9 @@ void restore(WriteContext& ctx, Args args) {
     if (exists) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, args[1]);
     return ctx.reply.ok();
   }
-  if (restoring.object) {
-    types::rdb::store_object(ctx.keys, ctx.db, args[1], *restoring.object, expire_ms,
-                             restoring.limits);
-  } else if (!restoring.prepared->link(ctx.keys, ctx.db, args[1], expire_ms)) {
-    return;  // reading failed, which is latched
-  }
+  storage::Metadata record = value->record();
+  record.expire_ms = expire_ms;
+  ctx.keys.store(ctx.db, args[1], nullptr, record);
   ctx.keys.notify(types::notify::kGeneric, "restore", ctx.db, args[1]);
   ctx.reply.ok();
 }

@@ -3,16 +3,15 @@
 
 #include <string>
 
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/rdb_store.h"
+#include "src/settings/config.h"
+#include "src/types/rdb/rdb_store.h"
 
 namespace ingot::commands {
 
 // Reads the whole value.
-inline std::string dump_payload(const exec::Services& services, types::KeyReader& keys,
+inline std::string dump_payload(const settings::Config& config, types::KeyReader& keys,
                                 const types::Record& record) {
-  const auto settings = services.config.settings();
+  const auto settings = config.settings();
   return types::rdb::encode_payload(
       types::rdb::read_object(keys.data(), record, keys.now_ms()),
       {.list_max_listpack_size = settings->list_max_listpack_size,

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "src/types/piece_source.h"
+#include "src/data/piece_source.h"
 
 namespace ingot::commands {
 namespace {
@@ -16,7 +16,7 @@ constexpr size_t kHeldBytesMax = 64 << 10;
 
 // Writes the records of the range one after another. True when they are all written; else the range
 // begins (or ends) with the first that is not.
-bool write_some(command::ReadContext& ctx, types::RecordRange* range, const WriteElement& write) {
+bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const WriteElement& write) {
   const auto at = ctx.keys.data().cursor(range->space, range->lower, range->upper);
   size_t bytes = 0;
   range->reverse ? at->seek_for_prev(range->upper) : at->seek(range->lower);
@@ -35,7 +35,7 @@ bool write_some(command::ReadContext& ctx, types::RecordRange* range, const Writ
 
 }  // namespace
 
-void reply_elements(command::ReadContext& ctx, types::RecordRange range, uint64_t count,
+void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_t count,
                     WriteElement write) {
   if (count < kStreamedFrom || !ctx.view) {
     if (count >= kStreamedFrom && !ctx.keys.data().begin_walk()) return;
@@ -43,13 +43,13 @@ void reply_elements(command::ReadContext& ctx, types::RecordRange range, uint64_
   }
   auto encode = [write = std::move(write), version = ctx.reply.version()](
                     std::string_view key, std::string_view value, std::string* out) {
-    command::EncodedReply piece;
-    command::RespSink sink(piece, version);
+    contract::EncodedReply piece;
+    contract::RespSink sink(piece, version);
     write(key, value, sink);
     out->append(piece.bytes);
   };
-  ctx.reply.elements(std::make_unique<types::PieceSource>(
-      ctx.services, ctx.view, types::read_range(std::move(range), std::move(encode))));
+  ctx.reply.elements(std::make_unique<data::PieceSource>(
+      ctx.data, ctx.view, data::read_range(std::move(range), std::move(encode))));
 }
 
 }  // namespace ingot::commands

@@ -7,19 +7,19 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
-#include "src/types/piece_source.h"
+#include "src/contract/context.h"
+#include "src/data/piece_source.h"
 
 namespace ingot::commands {
 
 // Writes one element's part of the reply. Runs later and on other threads, too: let it capture by
 // value.
 using WriteElement =
-    std::function<void(std::string_view key, std::string_view value, command::ReplySink& reply)>;
+    std::function<void(std::string_view key, std::string_view value, contract::ReplySink& reply)>;
 
 // Every record of the range, `count` of them, behind the header that the caller has announced
 // (reply.array(count), reply.map(count), ...).
-void reply_elements(command::ReadContext& ctx, types::RecordRange range, uint64_t count,
+void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_t count,
                     WriteElement write);
 
 }  // namespace ingot::commands

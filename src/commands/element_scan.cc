@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/command/args.h"
-#include "src/command/glob.h"
+#include "src/contract/args.h"
+#include "src/contract/glob.h"
 
 namespace ingot::commands {
 
@@ -22,21 +22,21 @@ std::optional<uint64_t> parse_cursor(std::string_view given) {
 }
 
 bool ElementScan::matches(std::string_view element) const {
-  return pattern == "*" || command::glob_matches(pattern, element);
+  return pattern == "*" || contract::glob_matches(pattern, element);
 }
 
-std::optional<ElementScan> read_element_scan(command::ReplySink& reply, command::Args args) {
+std::optional<ElementScan> read_element_scan(contract::ReplySink& reply, contract::Args args) {
   ElementScan scan;
-  command::ArgReader reader(args, 3);
+  contract::ArgReader reader(args, 3);
   while (reader.more()) {
     if (reader.left() >= 2 && reader.word("count")) {
       const int64_t count = reader.integer();
-      if (!reader.failed() && count < 1) reader.fail(command::error::kSyntax);
+      if (!reader.failed() && count < 1) reader.fail(contract::error::kSyntax);
       scan.count = static_cast<uint64_t>(count);
     } else if (reader.left() >= 2 && reader.word("match")) {
       scan.pattern = reader.text();
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (!reader.failed()) return scan;

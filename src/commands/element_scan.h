@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "src/command/reply.h"
-#include "src/command/row.h"
+#include "src/contract/reply.h"
+#include "src/contract/row.h"
 
 namespace ingot::commands {
 
@@ -23,6 +23,6 @@ struct ElementScan {
 };
 
 // Reads what stands behind key and cursor; nothing when an error was answered.
-std::optional<ElementScan> read_element_scan(command::ReplySink& reply, command::Args args);
+std::optional<ElementScan> read_element_scan(contract::ReplySink& reply, contract::Args args);
 
 }  // namespace ingot::commands

@@ -4,24 +4,24 @@
 #include <optional>
 #include <string>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
 namespace notify = types::notify;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::WriteContext;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::Record;
 
 // When a change of an expiry is wanted.
@@ -81,9 +81,9 @@ struct TimeForm {
 std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, const TimeForm& form) {
   const int64_t now_ms = form.is_absolute ? 0 : ctx.now_ms();
   const int64_t unit_ms = form.unit_ms;
-  std::optional<int64_t> given = command::parse_integer(text);
+  std::optional<int64_t> given = contract::parse_integer(text);
   if (!given) {
-    ctx.reply.error(command::error::kNotInteger);
+    ctx.reply.error(contract::error::kNotInteger);
     return std::nullopt;
   }
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();

@@ -3,7 +3,7 @@
 
 namespace ingot::commands {
 
-std::vector<std::span<const command::CommandRow>> all_families() {
+std::vector<std::span<const contract::CommandRow>> all_families() {
   return {bitfield_rows(),     bitmap_rows(),         client_rows(),
           cluster_rows(),      command_rows(),        config_rows(),
           connection_rows(),   debug_rows(),          dump_rows(),

@@ -2,30 +2,30 @@
 // constant time: a record moves or goes, what it points at stays where it is.
 #include <optional>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/database_index.h"
 #include "src/commands/families.h"
-#include "src/commands/long_string.h"
 #include "src/commands/look_at.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/data/built_value.h"
 #include "src/types/collection.h"
-#include "src/types/collection_copy.h"
+#include "src/types/string_value.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
 namespace notify = types::notify;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::keys_between;
-using command::ReadContext;
-using command::WriteContext;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::keys_between;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::Record;
 
 void del(WriteContext& ctx, Args args) {
@@ -72,7 +72,7 @@ void rename_to(WriteContext& ctx, Args args, bool replace) {
   std::string_view source = args[1];
   std::string_view target = args[2];
   Record record;
-  if (!ctx.keys.find(ctx.db, source, &record)) return ctx.reply.error(command::error::kNoSuchKey);
+  if (!ctx.keys.find(ctx.db, source, &record)) return ctx.reply.error(contract::error::kNoSuchKey);
   Record replaced;
   bool same = source == target;
   bool exists = !same && ctx.keys.find(ctx.db, target, &replaced);
@@ -95,7 +95,7 @@ void renamenx(WriteContext& ctx, Args args) {
 void move(WriteContext& ctx, Args args) {
   std::optional<int> target_db = database_index(ctx, args[2]);
   if (!target_db) return;
-  if (*target_db == ctx.db) return ctx.reply.error(command::error::kSameObject);
+  if (*target_db == ctx.db) return ctx.reply.error(contract::error::kSameObject);
   Record record;
   Record there;
   if (!ctx.keys.find(ctx.db, args[1], &record) || ctx.keys.find(*target_db, args[1], &there)) {
@@ -107,22 +107,11 @@ void move(WriteContext& ctx, Args args) {
   ctx.reply.integer(1);
 }
 
-// A collection with the same contents; nothing when it is still to be made, or the disk failed.
-std::optional<storage::Metadata::Collection> copy_of(WriteContext& ctx, std::string_view name,
-                                                     const storage::Metadata::Collection& source) {
-  constexpr uint64_t kCopiedHere = 1024;  // elements
-  if (source.count <= kCopiedHere) return types::copy_collection(ctx.keys, source);
-  auto copy = std::dynamic_pointer_cast<types::CollectionCopy>(ctx.prepared);
-  if (copy && copy->copied_from(source) && copy->link(ctx.keys)) return copy->collection();
-  if (!ctx.in_place) {
-    ctx.needs(types::prepare_copy(ctx.services, ctx.db, std::string(name)));
-    return std::nullopt;
-  }
-  copy = std::make_shared<types::CollectionCopy>(ctx.services, ctx.keys.data(), source);
-  if (!copy->status().ok()) ctx.keys.data().latch_error(copy->status());
-  if (ctx.keys.data().failed() || !copy->link(ctx.keys)) return std::nullopt;
-  ctx.keys.effects().kept.push_back(copy);
-  return copy->collection();
+// More than the writer copies itself.
+bool is_large(const Record& record) {
+  constexpr uint64_t kCopiedByWriter = 1024;  // elements
+  if (types::is_string(record)) return types::string_length(record) > types::kLongStringBytes;
+  return record.collection() && record.collection()->count > kCopiedByWriter;
 }
 
 void copy(WriteContext& ctx, Args args) {
@@ -137,26 +126,28 @@ void copy(WriteContext& ctx, Args args) {
       if (!chosen) return;
       target_db = *chosen;
     } else {
-      options.fail(command::error::kSyntax);
+      options.fail(contract::error::kSyntax);
     }
   }
   if (options.failed()) return ctx.reply.error(options.error());
   if (target_db == ctx.db && args[1] == args[2]) {
-    return ctx.reply.error(command::error::kSameObject);
+    return ctx.reply.error(contract::error::kSameObject);
   }
   Record source;
   if (!ctx.keys.find(ctx.db, args[1], &source)) return ctx.reply.integer(0);
   Record replaced;
   bool exists = ctx.keys.find(target_db, args[2], &replaced);
   if (exists && !replace) return ctx.reply.integer(0);
-  storage::Metadata metadata = source.metadata();
-  if (source.type() == storage::ValueType::kString) {
-    if (!copy_string(ctx, args[1], source, &metadata)) return;
-  } else if (source.collection()) {
-    metadata.collection = copy_of(ctx, args[1], *source.collection());
-    if (!metadata.collection) return;
-  }
-  ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, metadata);
+  const auto value = data::build_value(
+      ctx, {.sources = args.subspan(1, 1), .is_large = is_large(source)},
+      [db = ctx.db, name = std::string(args[1])](types::KeyReader& keys,
+                                                 const types::PutElement& put) {
+        Record record;
+        const bool found = keys.peek(db, name, &record);
+        return found ? types::copy_value(keys.data(), record, put) : types::BuiltValue{};
+      });
+  if (!value) return;
+  ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, value->record());
   ctx.keys.notify(notify::kGeneric, "copy_to", target_db, args[2]);
   ctx.reply.integer(1);
 }

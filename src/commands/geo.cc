@@ -6,24 +6,24 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/geo_query.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/context.h"
 #include "src/types/geo_hash.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::equals_ignore_case;
-using command::key_at;
-using command::ReadContext;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::equals_ignore_case;
+using contract::key_at;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::Found;
 using types::GeoPlace;
 using types::Record;
@@ -56,7 +56,7 @@ void geoadd(WriteContext& ctx, Args args) {
   const AddOptions options = add_options(args);
   const Args places = args.subspan(options.first_place);
   if (places.empty() || places.size() % 3 != 0 || (options.only_new && options.only_there)) {
-    return ctx.reply.error(command::error::kSyntax);
+    return ctx.reply.error(contract::error::kSyntax);
   }
   std::vector<double> scores;
   for (size_t i = 0; i < places.size(); i += 3) {
@@ -87,7 +87,7 @@ void geodist(ReadContext& ctx, Args args) {
   double unit_m = 1;
   if (args.size() >= 5) {
     const auto unit = args.size() == 5 ? geo_unit_argument(ctx.reply, args[4]) : std::nullopt;
-    if (args.size() > 5) return ctx.reply.error(command::error::kSyntax);
+    if (args.size() > 5) return ctx.reply.error(contract::error::kSyntax);
     if (!unit) return;
     unit_m = *unit;
   }

@@ -6,10 +6,10 @@
 
 namespace ingot::commands {
 
-using command::Args;
-using command::equals_ignore_case;
-using command::parse_double;
-using command::ReplySink;
+using contract::Args;
+using contract::equals_ignore_case;
+using contract::parse_double;
+using contract::ReplySink;
 using types::GeoPlace;
 using Form = GeoQuery::Form;
 using Sort = GeoQuery::Sort;
@@ -119,7 +119,7 @@ bool QueryParser::option(std::string_view word) {
   if (equals_ignore_case(word, "count") && left() >= 1) return count();
   bool known = true;
   const bool parsed = is_search() ? search_option(word, &known) : store_option(word, &known);
-  return known ? parsed : refuse(command::error::kSyntax);
+  return known ? parsed : refuse(contract::error::kSyntax);
 }
 
 bool QueryParser::store_option(std::string_view word, bool* known) {
@@ -144,8 +144,8 @@ bool QueryParser::search_option(std::string_view word, bool* known) {
 }
 
 bool QueryParser::count() {
-  const std::optional<int64_t> count = command::parse_integer(take());
-  if (!count) return refuse(command::error::kNotInteger);
+  const std::optional<int64_t> count = contract::parse_integer(take());
+  if (!count) return refuse(contract::error::kNotInteger);
   if (*count <= 0) return refuse("ERR COUNT must be > 0");
   query_.count = static_cast<uint64_t>(*count);
   return true;
@@ -235,7 +235,7 @@ std::optional<GeoPlace> geo_place_argument(ReplySink& reply, std::string_view lo
   const std::optional<double> x = parse_double(longitude);
   const std::optional<double> y = x ? parse_double(latitude) : std::nullopt;
   if (!x || !y) {
-    reply.error(command::error::kNotFloat);
+    reply.error(contract::error::kNotFloat);
     return std::nullopt;
   }
   if (*x < -types::kGeoLongitudeMax || *x > types::kGeoLongitudeMax ||

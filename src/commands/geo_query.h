@@ -8,19 +8,19 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/args.h"
-#include "src/command/reply.h"
-#include "src/types/geo_search.h"
-#include "src/types/sorted_set.h"
+#include "src/contract/args.h"
+#include "src/contract/reply.h"
+#include "src/types/geo_shape.h"
+#include "src/types/sorted_set_value.h"
 
 namespace ingot::commands {
 
 // Nothing when the error has been answered.
-std::optional<types::GeoPlace> geo_place_argument(command::ReplySink& reply,
+std::optional<types::GeoPlace> geo_place_argument(contract::ReplySink& reply,
                                                   std::string_view longitude,
                                                   std::string_view latitude);
 // Metres in a unit: m, km, ft, mi.
-std::optional<double> geo_unit_argument(command::ReplySink& reply, std::string_view unit);
+std::optional<double> geo_unit_argument(contract::ReplySink& reply, std::string_view unit);
 
 struct GeoQuery {
   // What the command takes: `base` is the first of its options.
@@ -41,7 +41,7 @@ struct GeoQuery {
 
 // `source` null: the key is not there; members are not looked for then. `may_store` false: the
 // command has no STORE. Nothing when the error has been answered.
-std::optional<GeoQuery> parse_geo_query(command::ReplySink& reply, command::Args args,
+std::optional<GeoQuery> parse_geo_query(contract::ReplySink& reply, contract::Args args,
                                         GeoQuery::Form form, bool may_store,
                                         types::SortedSetReader* source);
 

@@ -11,32 +11,32 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/geo_query.h"
 #include "src/commands/sorted_reply.h"
-#include "src/commands/store_built.h"
+#include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/context.h"
+#include "src/data/spill_sort.h"
 #include "src/types/sorted_set_builder.h"
 #include "src/types/sorted_set_bytes.h"
-#include "src/types/spill_sort.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
+using data::SpillSort;
 using types::Found;
 using types::Record;
-using types::SpillSort;
 using Form = GeoQuery::Form;
 
 // More candidates are no longer a short command.
@@ -86,7 +86,7 @@ void write_match(ReplySink& reply, const GeoMatch& match, const GeoQuery& query)
 }
 
 // All that matches, in the order in which it is to be answered; with COUNT perhaps too much.
-std::shared_ptr<SpillSort> find_matches(command::Services& services, storage::Reader& data,
+std::shared_ptr<SpillSort> find_matches(data::Services& services, storage::Reader& data,
                                         types::SortedSetReader& set, const GeoQuery& query) {
   auto matches = std::make_shared<SpillSort>(services);
   walk_geo_matches(set, query, [&](const GeoMatch& match) {
@@ -118,13 +118,13 @@ void read_only(ReadContext& ctx, Args args, Form form) {
   if (!query) return;
   if (!set) return ctx.reply.array(0);
   if (set->is_large() && !ctx.keys.data().begin_walk()) return;
-  const auto matches = find_matches(ctx.services, ctx.keys.data(), *set, *query);
+  const auto matches = find_matches(ctx.data, ctx.keys.data(), *set, *query);
   const uint64_t count = wanted(*matches, *query);
   ctx.reply.array(count);
   reply_sorted(ctx, matches, {.count = count}, writer_of(*query));
 }
 
-types::BuiltValue build_matches(command::Services& services, storage::Reader& data,
+types::BuiltValue build_matches(data::Services& services, storage::Reader& data,
                                 types::SortedSetReader& set, const GeoQuery& query,
                                 const types::SortedSetLimits& limits,
                                 const types::PutElement& put) {
@@ -155,8 +155,8 @@ types::BuiltValue build_matches(command::Services& services, storage::Reader& da
 
 // The query of a command that had none of the errors when it was read first.
 std::optional<GeoQuery> read_again(Args args, Form form, types::SortedSetReader& set) {
-  command::EncodedReply dropped;
-  command::RespSink sink(dropped, 2);
+  contract::EncodedReply dropped;
+  contract::RespSink sink(dropped, 2);
   return parse_geo_query(sink, args, form, /*may_store=*/true, &set);
 }
 
@@ -171,31 +171,31 @@ void store_matches(WriteContext& ctx, Args args, Form form) {
   if (!query) return;
   if (!query->store) {  // a key or a member has the name of the option
     if (!set) return ctx.reply.array(0);
-    const auto matches = find_matches(ctx.services, ctx.keys.data(), *set, *query);
+    const auto matches = find_matches(ctx.data, ctx.keys.data(), *set, *query);
     const uint64_t count = wanted(*matches, *query);
     ctx.reply.array(count);
     return write_sorted(ctx.keys.data(), *matches, {.count = count}, writer_of(*query), ctx.reply);
   }
-  store_built(ctx,
-              {.target = *query->store,
-               .sources = args.subspan(source, 1),
-               .is_large = set && count_geo_candidates(*set, *query) > kShortWork,
-               .kind = notify::kZset,
-               .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore"},
-              [&services = ctx.services, db = ctx.db, limits = zset_limits(ctx), source, form,
-               words = std::vector<std::string>(args.begin(), args.end())](
-                  types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                const std::vector<std::string_view> again(words.begin(), words.end());
-                Record from;
-                if (types::find_as(keys, db, again[source], storage::ValueType::kSortedSet,
-                                   &from) != Found::kYes) {
-                  return {};
-                }
-                types::SortedSetReader reader(keys.data(), from);
-                const auto same = read_again(again, form, reader);
-                if (!same) return {};
-                return build_matches(services, keys.data(), reader, *same, limits, put);
-              });
+  store_result(ctx,
+               {.target = *query->store,
+                .recipe = {.sources = args.subspan(source, 1),
+                           .is_large = set && count_geo_candidates(*set, *query) > kShortWork},
+                .kind = notify::kZset,
+                .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore"},
+               [&services = ctx.data, db = ctx.db, limits = zset_limits(ctx), source, form,
+                words = std::vector<std::string>(args.begin(), args.end())](
+                   types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                 const std::vector<std::string_view> again(words.begin(), words.end());
+                 Record from;
+                 if (types::find_as(keys, db, again[source], storage::ValueType::kSortedSet,
+                                    &from) != Found::kYes) {
+                   return {};
+                 }
+                 types::SortedSetReader reader(keys.data(), from);
+                 const auto same = read_again(again, form, reader);
+                 if (!same) return {};
+                 return build_matches(services, keys.data(), reader, *same, limits, put);
+               });
 }
 
 void georadius(WriteContext& ctx, Args args) {
@@ -364,14 +364,14 @@ constexpr CommandRow kRows[] = {
      .handler = geosearchstore},
 };
 
-constexpr CommandRow kGeoradiusReading = command::variant_of(kRows[0], georadius_ro);
+constexpr CommandRow kGeoradiusReading = contract::variant_of(kRows[0], georadius_ro);
 constexpr CommandRow kGeoradiusbymemberReading =
-    command::variant_of(kRows[1], georadiusbymember_ro);
+    contract::variant_of(kRows[1], georadiusbymember_ro);
 
 bool stores(Args args) {
   return std::ranges::any_of(args.subspan(1), [](std::string_view word) {
-    return command::equals_ignore_case(word, "store") ||
-           command::equals_ignore_case(word, "storedist");
+    return contract::equals_ignore_case(word, "store") ||
+           contract::equals_ignore_case(word, "storedist");
   });
 }
 

@@ -3,24 +3,24 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::WriteContext;
+using types::FieldValue;
 using types::Found;
-using types::HashValue;
 using types::Record;
 
 // Looks a field up and hands it to `answer`, null when it is not there; not called after an error.
@@ -31,22 +31,22 @@ void answer_field(ReadContext& ctx, Args args, const Answer& answer) {
   auto hash = read_hash(ctx, args[1], &record, &found);
   if (found == Found::kWrongType) return;
   std::string held;
-  HashValue value;
+  FieldValue value;
   answer(hash && hash->get(args[2], &held, &value) ? &value : nullptr);
 }
 
 void hget(ReadContext& ctx, Args args) {
-  answer_field(ctx, args, [&](const HashValue* value) {
+  answer_field(ctx, args, [&](const FieldValue* value) {
     value != nullptr ? ctx.reply.bulk(value->bytes) : ctx.reply.null();
   });
 }
 
 void hexists(ReadContext& ctx, Args args) {
-  answer_field(ctx, args, [&](const HashValue* value) { ctx.reply.integer(value != nullptr); });
+  answer_field(ctx, args, [&](const FieldValue* value) { ctx.reply.integer(value != nullptr); });
 }
 
 void hstrlen(ReadContext& ctx, Args args) {
-  answer_field(ctx, args, [&](const HashValue* value) {
+  answer_field(ctx, args, [&](const FieldValue* value) {
     ctx.reply.integer(value != nullptr ? static_cast<int64_t>(value->bytes.size()) : 0);
   });
 }
@@ -58,7 +58,7 @@ void hmget(ReadContext& ctx, Args args) {
   if (found == Found::kWrongType) return;
   ctx.reply.array(args.size() - 2);
   std::string held;
-  HashValue value;
+  FieldValue value;
   for (std::string_view field : args.subspan(2)) {
     const bool there = hash && hash->get(field, &held, &value);
     there ? ctx.reply.bulk(value.bytes) : ctx.reply.null();
@@ -76,7 +76,7 @@ void hlen(ReadContext& ctx, Args args) {
 // Answers how many fields are new, or nothing when an error was answered.
 std::optional<int64_t> set_fields(WriteContext& ctx, Args args, std::string_view command) {
   if (args.size() % 2 == 1) {
-    ctx.reply.error(command::wrong_arity_error(command));
+    ctx.reply.error(contract::wrong_arity_error(command));
     return std::nullopt;
   }
   Record before;
@@ -104,7 +104,7 @@ void hsetnx(WriteContext& ctx, Args args) {
   auto hash = open_hash(ctx, args[1], &before);
   if (!hash) return;
   std::string held;
-  HashValue value;
+  FieldValue value;
   if (hash->get(args[2], &held, &value)) return ctx.reply.integer(0);
   hash->set(args[2], {.bytes = args[3]});
   hash->finish();

@@ -6,26 +6,26 @@
 #include <utility>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/contract/context.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using types::FieldValue;
 using types::Found;
-using types::HashValue;
 using types::Record;
 
 // So many bytes end a call of HSCAN, whatever its COUNT.
@@ -51,7 +51,7 @@ void reply_all(ReadContext& ctx, Args args, Part part) {
   part == Part::kBoth ? ctx.reply.map(count) : ctx.reply.array(count);
   if (!hash) return;
   if (!hash->is_large()) {
-    return hash->walk([&](std::string_view field, const HashValue& value) {
+    return hash->walk([&](std::string_view field, const FieldValue& value) {
       write_part(ctx.reply, part, field, value.bytes);
       return true;
     });
@@ -64,8 +64,8 @@ void reply_all(ReadContext& ctx, Args args, Part part) {
                  count,
                  [part, now_ms = ctx.now_ms()](std::string_view key, std::string_view stored,
                                                ReplySink& reply) {
-                   HashValue value;
-                   if (!types::decode_hash_value(stored, &value)) value = {};
+                   FieldValue value;
+                   if (!types::decode_field_value(stored, &value)) value = {};
                    if (value.is_alive(now_ms))
                      write_part(reply, part, types::member_of(key), value.bytes);
                  });
@@ -104,8 +104,8 @@ void scan_large(ReadContext& ctx, const Record& record, const ElementScan& scan,
   for (uint64_t left = scan.count; left > 0 && page->bytes < kScanBytesMax;) {
     const uint64_t step = std::min(left, kScanStep);
     page->next = table.scan(page->next, step, [&](std::string_view field, std::string_view stored) {
-      HashValue value;
-      if (!types::decode_hash_value(stored, &value)) value = {};
+      FieldValue value;
+      if (!types::decode_field_value(stored, &value)) value = {};
       if (value.is_alive(ctx.now_ms()) && scan.matches(field)) page->add(field, value.bytes);
     });
     if (page->next == 0 || ctx.keys.data().failed()) return;
@@ -126,7 +126,7 @@ void hscan(ReadContext& ctx, Args args) {
   if (!scan) return;
   // What is compact in Redis is answered whole.
   if (!hash->is_large() || !record.limit_passed()) {
-    hash->walk([&](std::string_view field, const HashValue& value) {
+    hash->walk([&](std::string_view field, const FieldValue& value) {
       if (scan->matches(field)) page.add(field, value.bytes);
       return true;
     });

@@ -7,26 +7,26 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
+using types::FieldValue;
 using types::Found;
-using types::HashValue;
 using types::Record;
 
 // What is answered for a field.
@@ -57,11 +57,11 @@ bool holds(Condition condition, int64_t old_ms, int64_t new_ms) {
 // answered.
 std::optional<Args> read_fields(ReplySink& reply, Args args, size_t at,
                                 std::string_view count_error) {
-  if (!command::equals_ignore_case(args[at], "fields")) {
+  if (!contract::equals_ignore_case(args[at], "fields")) {
     reply.error("ERR Mandatory argument FIELDS is missing or not at the right position");
     return std::nullopt;
   }
-  const std::optional<int64_t> count = command::parse_integer(args[at + 1]);
+  const std::optional<int64_t> count = contract::parse_integer(args[at + 1]);
   if (!count || *count < 1) {
     reply.error(count_error);
     return std::nullopt;
@@ -88,9 +88,9 @@ struct TimeForm {
 };
 
 std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, const TimeForm& form) {
-  const std::optional<int64_t> given = command::parse_integer(text);
+  const std::optional<int64_t> given = contract::parse_integer(text);
   if (!given) {
-    ctx.reply.error(command::error::kNotInteger);
+    ctx.reply.error(contract::error::kNotInteger);
     return std::nullopt;
   }
   if (*given < 0) {
@@ -106,17 +106,17 @@ std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, con
 }
 
 Condition read_condition(std::string_view word) {
-  if (command::equals_ignore_case(word, "nx")) return Condition::kOnlyWithout;
-  if (command::equals_ignore_case(word, "xx")) return Condition::kOnlyWith;
-  if (command::equals_ignore_case(word, "gt")) return Condition::kOnlyLater;
-  if (command::equals_ignore_case(word, "lt")) return Condition::kOnlyEarlier;
+  if (contract::equals_ignore_case(word, "nx")) return Condition::kOnlyWithout;
+  if (contract::equals_ignore_case(word, "xx")) return Condition::kOnlyWith;
+  if (contract::equals_ignore_case(word, "gt")) return Condition::kOnlyLater;
+  if (contract::equals_ignore_case(word, "lt")) return Condition::kOnlyEarlier;
   return Condition::kNone;
 }
 
 Answer expire_field(types::HashWriter& hash, std::string_view field, Condition condition,
                     int64_t when_ms, int64_t now_ms) {
   std::string held;
-  HashValue value;
+  FieldValue value;
   if (!hash.get(field, &held, &value)) return kNoField;
   if (!holds(condition, value.expire_ms, when_ms)) return kNotMet;
   if (when_ms <= now_ms) {
@@ -180,7 +180,7 @@ void hpersist(WriteContext& ctx, Args args) {
   std::string held;
   ctx.reply.array(fields->size());
   for (std::string_view field : *fields) {
-    HashValue value;
+    FieldValue value;
     const bool there = hash.get(field, &held, &value);
     const bool expires = there && value.expire_ms != 0;
     if (expires) hash.set(field, {.bytes = value.bytes});
@@ -203,7 +203,7 @@ void reply_expiry(ReadContext& ctx, Args args, int64_t unit_ms, int64_t since_ms
   std::string held;
   ctx.reply.array(fields->size());
   for (std::string_view field : *fields) {
-    HashValue value;
+    FieldValue value;
     if (!hash->get(field, &held, &value)) {
       ctx.reply.integer(kNoField);
     } else if (value.expire_ms == 0) {
@@ -228,7 +228,7 @@ void hpexpiretime(ReadContext& ctx, Args args) {
 }
 
 constexpr CommandRow setting(std::string_view name, std::string_view summary,
-                             std::string_view arguments, command::WriteHandler handler) {
+                             std::string_view arguments, contract::WriteHandler handler) {
   return {.name = name,
           .arity = -6,
           .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
@@ -243,7 +243,7 @@ constexpr CommandRow setting(std::string_view name, std::string_view summary,
 }
 
 constexpr CommandRow asking(std::string_view name, std::string_view summary, std::string_view tips,
-                            command::ReadHandler handler) {
+                            contract::ReadHandler handler) {
   return {.name = name,
           .arity = -5,
           .flags = flag::kReadonly | flag::kFast,

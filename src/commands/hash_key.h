@@ -4,16 +4,15 @@
 #include <optional>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/typed_key.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/hash.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
+#include "src/types/hash_value.h"
 
 namespace ingot::commands {
 
-inline types::HashLimits hash_limits(command::WriteContext& ctx) {
-  const auto settings = ctx.services.config.settings();
+inline types::HashLimits hash_limits(contract::WriteContext& ctx) {
+  const auto settings = ctx.config.settings();
   return {.inline_max_bytes = settings->inline_max_bytes,
           .listpack_entries_max = settings->hash_max_listpack_entries,
           .listpack_value_max = settings->hash_max_listpack_value};
@@ -21,7 +20,7 @@ inline types::HashLimits hash_limits(command::WriteContext& ctx) {
 
 // To change the hash of a key, or to make one where there is none; nothing when an error was
 // answered. `before`, where the key's record is kept, must outlive the writer.
-inline std::optional<types::HashWriter> open_hash(command::WriteContext& ctx, std::string_view key,
+inline std::optional<types::HashWriter> open_hash(contract::WriteContext& ctx, std::string_view key,
                                                   types::Record* before) {
   const auto found = find_typed(ctx, key, storage::ValueType::kHash, before);
   if (found == types::Found::kWrongType) return std::nullopt;

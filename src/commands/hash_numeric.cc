@@ -6,23 +6,23 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/decimal.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::WriteContext;
-using types::HashValue;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::WriteContext;
+using types::FieldValue;
 using types::Record;
 
 // The field's expiry stays.
@@ -34,16 +34,16 @@ void store_number(WriteContext& ctx, Args args, types::HashWriter& hash, std::st
 }
 
 void hincrby(WriteContext& ctx, Args args) {
-  const std::optional<int64_t> by = command::parse_integer(args[3]);
-  if (!by) return ctx.reply.error(command::error::kNotInteger);
+  const std::optional<int64_t> by = contract::parse_integer(args[3]);
+  if (!by) return ctx.reply.error(contract::error::kNotInteger);
   Record before;
   auto hash = open_hash(ctx, args[1], &before);
   if (!hash) return;
   std::string held;
-  HashValue old;
+  FieldValue old;
   int64_t value = 0;
   if (hash->get(args[2], &held, &old)) {
-    const std::optional<int64_t> number = command::parse_integer(old.bytes);
+    const std::optional<int64_t> number = contract::parse_integer(old.bytes);
     if (!number) return ctx.reply.error("ERR hash value is not an integer");
     value = *number;
   } else {
@@ -57,17 +57,17 @@ void hincrby(WriteContext& ctx, Args args) {
 }
 
 void hincrbyfloat(WriteContext& ctx, Args args) {
-  const std::optional<long double> by = command::parse_long_double(args[3]);
-  if (!by) return ctx.reply.error(command::error::kNotFloat);
+  const std::optional<long double> by = contract::parse_long_double(args[3]);
+  if (!by) return ctx.reply.error(contract::error::kNotFloat);
   if (!std::isfinite(*by)) return ctx.reply.error("ERR value is NaN or Infinity");
   Record before;
   auto hash = open_hash(ctx, args[1], &before);
   if (!hash) return;
   std::string held;
-  HashValue old;
+  FieldValue old;
   long double value = 0;
   if (hash->get(args[2], &held, &old)) {
-    const std::optional<long double> number = command::parse_long_double(old.bytes);
+    const std::optional<long double> number = contract::parse_long_double(old.bytes);
     if (!number) return ctx.reply.error("ERR hash value is not a float");
     value = *number;
   } else {

@@ -9,28 +9,28 @@
 #include <utility>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/chance.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using types::FieldValue;
 using types::Found;
 using types::HashReader;
-using types::HashValue;
 using types::Record;
 
 struct Request {
@@ -76,7 +76,7 @@ void reply_distinct(Source& source, const Request& request, uint64_t wanted) {
   };
   announce(ctx.reply, request, wanted);
   if (!source.hash.is_large()) {
-    return source.hash.walk([&](std::string_view field, const HashValue& value) {
+    return source.hash.walk([&](std::string_view field, const FieldValue& value) {
       if (takes()) write_field(ctx.reply, request.with_values, field, value.bytes);
       return true;
     });
@@ -88,8 +88,8 @@ void reply_distinct(Source& source, const Request& request, uint64_t wanted) {
                  source.length,
                  [takes, now_ms = ctx.now_ms(), with_values = request.with_values](
                      std::string_view key, std::string_view stored, ReplySink& reply) mutable {
-                   HashValue value;
-                   if (!types::decode_hash_value(stored, &value)) value = {};
+                   FieldValue value;
+                   if (!types::decode_field_value(stored, &value)) value = {};
                    if (!value.is_alive(now_ms) || !takes()) return;
                    write_field(reply, with_values, types::member_of(key), value.bytes);
                  });
@@ -102,10 +102,10 @@ void reply_few(Source& source, const Request& request) {
   std::unordered_set<std::string> drawn;
   std::string field;
   std::string stored;
-  HashValue value;
+  FieldValue value;
   while (drawn.size() < request.size()) {
     if (!table.random(dice(), source.length, &field, &stored)) return;
-    if (!types::decode_hash_value(stored, &value)) value = {};
+    if (!types::decode_field_value(stored, &value)) value = {};
     if (drawn.insert(field).second) {
       write_field(source.ctx.reply, request.with_values, field, value.bytes);
     }
@@ -116,7 +116,7 @@ void reply_few(Source& source, const Request& request) {
 // fields are held.
 Draw draw_from_held(Source& source, bool with_values) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  source.hash.walk([&](std::string_view field, const HashValue& value) {
+  source.hash.walk([&](std::string_view field, const FieldValue& value) {
     pairs.emplace_back(field, with_values ? value.bytes : std::string_view());
     return true;
   });
@@ -135,9 +135,9 @@ Draw draw_from_table(const Source& source, bool with_values) {
     types::MemberTable table(data, id);
     std::string field;
     std::string stored;
-    HashValue value;
+    FieldValue value;
     for (; count > 0 && table.random(dice(), length, &field, &stored); --count) {
-      if (!types::decode_hash_value(stored, &value)) value = {};
+      if (!types::decode_field_value(stored, &value)) value = {};
       write_field(reply, with_values, field, value.bytes);
     }
   };
@@ -166,9 +166,9 @@ void reply_one(Source& source) {
 // Reads count and WITHVALUES; false when an error was answered.
 bool read_request(ReplySink& reply, Args args, Request* request) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const std::optional<int64_t> count = command::parse_integer(args[2]);
+  const std::optional<int64_t> count = contract::parse_integer(args[2]);
   if (!count) {
-    reply.error(command::error::kNotInteger);
+    reply.error(contract::error::kNotInteger);
     return false;
   }
   if (*count < -kMax) {
@@ -179,9 +179,9 @@ bool read_request(ReplySink& reply, Args args, Request* request) {
   }
   request->count = *count;
   if (args.size() == 3) return true;
-  request->with_values = command::equals_ignore_case(args[3], "withvalues");
+  request->with_values = contract::equals_ignore_case(args[3], "withvalues");
   if (args.size() > 4 || !request->with_values) {
-    reply.error(command::error::kSyntax);
+    reply.error(contract::error::kSyntax);
     return false;
   }
   if (*count >= -kMax / 2 && *count <= kMax / 2) return true;

@@ -9,25 +9,24 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/hyperloglog.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
+#include "src/types/hyperloglog_bytes.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::keys_between;
-using command::SessionContext;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::keys_between;
+using contract::SessionContext;
+using contract::WriteContext;
 using types::HllRegisters;
 using types::HyperLogLog;
 using types::Record;
@@ -52,7 +51,7 @@ bool load(WriteContext& ctx, std::string_view key, bool counts_lookup, Loaded* l
   if (!loaded->found) return true;
   const Record& record = loaded->record;
   if (!types::is_string(record)) {
-    ctx.reply.error(command::error::kWrongType);
+    ctx.reply.error(contract::error::kWrongType);
     return false;
   }
   const uint64_t length = types::string_length(record);
@@ -86,7 +85,7 @@ void store(WriteContext& ctx, std::string_view key, const Loaded& loaded) {
 }
 
 uint64_t sparse_bytes_max(const WriteContext& ctx) {
-  return ctx.services.config.settings()->hll_sparse_max_bytes;
+  return ctx.config.settings()->hll_sparse_max_bytes;
 }
 
 void pfadd(WriteContext& ctx, Args args) {
@@ -209,7 +208,7 @@ void pfdebug(WriteContext& ctx, Args args) {
   if (!load(ctx, args[2], false, &loaded)) return;
   if (!loaded.found) return ctx.reply.error("ERR The specified key does not exist");
   for (const Subcommand& subcommand : kSubcommands) {
-    if (command::equals_ignore_case(args[1], subcommand.name)) {
+    if (contract::equals_ignore_case(args[1], subcommand.name)) {
       return subcommand.run(ctx, args[2], &loaded);
     }
   }

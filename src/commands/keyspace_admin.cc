@@ -1,19 +1,19 @@
 // Whole databases: counting, emptying and exchanging them, in constant time.
 #include <optional>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-using command::Args;
-using command::CommandRow;
-using command::ReadContext;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+using contract::Args;
+using contract::CommandRow;
+using contract::ReadContext;
+using contract::WriteContext;
 
 void dbsize(ReadContext& ctx, Args) {
   ctx.reply.integer(static_cast<int64_t>(ctx.keys.counts(ctx.db).keys));
@@ -22,11 +22,11 @@ void dbsize(ReadContext& ctx, Args) {
 // SYNC and ASYNC are the same here: emptying takes constant time, the space comes back later.
 bool flush_options_fit(WriteContext& ctx, Args args) {
   if (args.size() == 1) return true;
-  if (args.size() == 2 && (command::equals_ignore_case(args[1], "sync") ||
-                           command::equals_ignore_case(args[1], "async"))) {
+  if (args.size() == 2 && (contract::equals_ignore_case(args[1], "sync") ||
+                           contract::equals_ignore_case(args[1], "async"))) {
     return true;
   }
-  ctx.reply.error(command::error::kSyntax);
+  ctx.reply.error(contract::error::kSyntax);
   return false;
 }
 
@@ -46,7 +46,7 @@ void flushall(WriteContext& ctx, Args args) {
 
 // Nothing when it is no int.
 std::optional<int64_t> parse_index(std::string_view text) {
-  const std::optional<int64_t> index = command::parse_integer(text);
+  const std::optional<int64_t> index = contract::parse_integer(text);
   return index && *index >= INT32_MIN && *index <= INT32_MAX ? index : std::nullopt;
 }
 
@@ -57,7 +57,7 @@ void swapdb(WriteContext& ctx, Args args) {
   if (!second) return ctx.reply.error("ERR invalid second DB index");
   const auto databases = static_cast<int64_t>(ctx.keys.databases().size());
   if (*first < 0 || *first >= databases || *second < 0 || *second >= databases) {
-    return ctx.reply.error(command::error::kDbOutOfRange);
+    return ctx.reply.error(contract::error::kDbOutOfRange);
   }
   if (*first != *second) ctx.keys.swap(static_cast<int>(*first), static_cast<int>(*second));
   ctx.reply.ok();

@@ -7,22 +7,21 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::equals_ignore_case;
-using command::ReadContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::equals_ignore_case;
+using contract::ReadContext;
 using types::Record;
 
 struct Options {
@@ -42,14 +41,14 @@ bool parse_options(ReadContext& ctx, Args args, Options* out) {
     } else if (equals_ignore_case(args[i], "WITHMATCHLEN")) {
       out->with_match_length = true;
     } else if (equals_ignore_case(args[i], "MINMATCHLEN") && i + 1 < args.size()) {
-      const auto number = command::parse_integer(args[++i]);
+      const auto number = contract::parse_integer(args[++i]);
       if (!number) {
-        ctx.reply.error(command::error::kNotInteger);
+        ctx.reply.error(contract::error::kNotInteger);
         return false;
       }
       out->min_match_length = *number;
     } else {
-      ctx.reply.error(command::error::kSyntax);
+      ctx.reply.error(contract::error::kSyntax);
       return false;
     }
   }
@@ -164,8 +163,7 @@ void lcs_command(ReadContext& ctx, Args args) {
   const uint64_t a_length = found_a ? types::string_length(a) : 0;
   const uint64_t b_length = found_b ? types::string_length(b) : 0;
   // Redis' limit, for the table that Redis would need.
-  const auto table_bytes_max =
-      static_cast<uint64_t>(ctx.services.config.settings()->proto_max_bulk_len);
+  const auto table_bytes_max = static_cast<uint64_t>(ctx.config.settings()->proto_max_bulk_len);
   if ((a_length + 1) * (b_length + 1) > table_bytes_max / sizeof(uint32_t)) {
     return ctx.reply.error(
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
@@ -189,7 +187,7 @@ constexpr CommandRow kRows[] = {
      .arity = -3,
      .flags = flag::kReadonly,
      .acl = acl::kRead | acl::kString | acl::kSlow,
-     .keys = {command::keys_between(1, 1, 1, key::kRo | key::kAccess)},
+     .keys = {contract::keys_between(1, 1, 1, key::kRo | key::kAccess)},
      .group = "string",
      .since = "7.0.0",
      .complexity = "O(N*M) with N and M the lengths of the strings",

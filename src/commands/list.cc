@@ -7,27 +7,27 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
 #include "src/commands/pop_count.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::ListEnd;
 using types::Record;
@@ -60,7 +60,7 @@ void rpushx(WriteContext& ctx, Args args) {
 }
 
 void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
-  if (args.size() > 3) return ctx.reply.error(command::wrong_arity_error(name));
+  if (args.size() > 3) return ctx.reply.error(contract::wrong_arity_error(name));
   const bool counted = args.size() == 3;
   uint64_t count = 1;
   if (counted) {
@@ -105,8 +105,8 @@ void lindex(ReadContext& ctx, Args args) {
   auto list = read_list(ctx, args[1], &record, &found);
   if (found == Found::kWrongType) return;
   if (!list) return ctx.reply.null();
-  const auto given = command::parse_integer(args[2]);
-  if (!given) return ctx.reply.error(command::error::kNotInteger);
+  const auto given = contract::parse_integer(args[2]);
+  if (!given) return ctx.reply.error(contract::error::kNotInteger);
   const auto index = list_index(*given, list->length());
   std::string element;
   if (!index) return ctx.reply.null();
@@ -117,12 +117,12 @@ void lset(WriteContext& ctx, Args args) {
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
   if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.error(command::error::kNoSuchKey);
-  const auto given = command::parse_integer(args[2]);
-  if (!given) return ctx.reply.error(command::error::kNotInteger);
+  if (found == Found::kAbsent) return ctx.reply.error(contract::error::kNoSuchKey);
+  const auto given = contract::parse_integer(args[2]);
+  if (!given) return ctx.reply.error(contract::error::kNotInteger);
   types::ListWriter list = list_writer(ctx, args[1], &before);
   const auto index = list_index(*given, list.length());
-  if (!index) return ctx.reply.error(command::error::kOutOfRange);
+  if (!index) return ctx.reply.error(contract::error::kOutOfRange);
   list.set(*index, args[3]);
   list.finish();
   ctx.keys.notify(notify::kList, "lset", ctx.db, args[1]);
@@ -130,9 +130,9 @@ void lset(WriteContext& ctx, Args args) {
 }
 
 void linsert(WriteContext& ctx, Args args) {
-  const bool before_it = command::equals_ignore_case(args[2], "before");
-  if (!before_it && !command::equals_ignore_case(args[2], "after")) {
-    return ctx.reply.error(command::error::kSyntax);
+  const bool before_it = contract::equals_ignore_case(args[2], "before");
+  if (!before_it && !contract::equals_ignore_case(args[2], "after")) {
+    return ctx.reply.error(contract::error::kSyntax);
   }
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);

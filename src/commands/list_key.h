@@ -4,17 +4,16 @@
 #include <optional>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/typed_key.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/list.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
+#include "src/types/list_value.h"
 
 namespace ingot::commands {
 
-inline types::ListWriter list_writer(command::WriteContext& ctx, std::string_view key,
+inline types::ListWriter list_writer(contract::WriteContext& ctx, std::string_view key,
                                      const types::Record* before) {
-  const auto settings = ctx.services.config.settings();
+  const auto settings = ctx.config.settings();
   return {ctx.keys, ctx.db, key, before, settings->inline_max_bytes};
 }
 
@@ -36,7 +35,7 @@ inline std::optional<uint64_t> list_index(int64_t index, uint64_t length) {
 }
 
 // Stores a list that something was taken from, and tells so.
-inline void finish_removal(command::WriteContext& ctx, types::ListWriter& list,
+inline void finish_removal(contract::WriteContext& ctx, types::ListWriter& list,
                            std::string_view key, std::string_view event) {
   const bool left = list.finish();
   ctx.keys.notify(types::notify::kList, event, ctx.db, key);

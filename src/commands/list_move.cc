@@ -5,34 +5,34 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::keys_between;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::keys_between;
+using contract::WriteContext;
 using types::Found;
 using types::ListEnd;
 using types::Record;
 
 // LEFT or RIGHT; anything else is answered as an error.
 std::optional<ListEnd> read_end(WriteContext& ctx, std::string_view word) {
-  if (command::equals_ignore_case(word, "left")) return ListEnd::kLeft;
-  if (command::equals_ignore_case(word, "right")) return ListEnd::kRight;
-  ctx.reply.error(command::error::kSyntax);
+  if (contract::equals_ignore_case(word, "left")) return ListEnd::kLeft;
+  if (contract::equals_ignore_case(word, "right")) return ListEnd::kRight;
+  ctx.reply.error(contract::error::kSyntax);
   return std::nullopt;
 }
 
@@ -188,7 +188,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 2,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -258,7 +258,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kWrite | acl::kList | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},

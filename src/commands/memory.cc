@@ -2,24 +2,24 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
-#include "src/command/help.h"
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/help.h"
 #include "src/server/memory_usage.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::ReadContext;
-using command::SessionContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::ReadContext;
+using contract::SessionContext;
 using storage::Space;
 
 constexpr int64_t kSamples = 5;  // Redis' default
@@ -46,10 +46,10 @@ void usage(ReadContext& ctx, Args args) {
   ArgReader options(args, 3);
   int64_t samples = kSamples;
   while (options.more()) {
-    if (options.left() < 2 || !options.word("samples")) options.fail(command::error::kSyntax);
+    if (options.left() < 2 || !options.word("samples")) options.fail(contract::error::kSyntax);
     if (options.failed()) break;
     samples = options.integer();
-    if (!options.failed() && samples < 0) options.fail(command::error::kSyntax);
+    if (!options.failed() && samples < 0) options.fail(contract::error::kSyntax);
     if (samples == 0) samples = std::numeric_limits<int64_t>::max();
   }
   if (options.failed()) return ctx.reply.error(options.error());
@@ -77,7 +77,7 @@ void purge(SessionContext& ctx, Args) {
 }
 
 void help(SessionContext& ctx, Args) {
-  command::reply_help(
+  contract::reply_help(
       ctx.reply, "MEMORY",
       {"PURGE", "    Give unused memory back to the system.", "USAGE <key> [SAMPLES <count>]",
        "    Return the bytes of the records of <key>; of a large collection it is",
@@ -109,7 +109,7 @@ constexpr CommandRow kSubcommands[] = {
      .arity = -3,
      .flags = flag::kReadonly,
      .acl = acl::kRead | acl::kSlow,
-     .keys = {command::key_at(2, key::kRo)},
+     .keys = {contract::key_at(2, key::kRo)},
      .group = "server",
      .since = "4.0.0",
      .complexity = "O(N) with N samples",

@@ -1,6 +1,7 @@
 // MIGRATE: keys move to another server. The pool sends them as they are at a view, while the writer
 // serves others; then the writer removes those that are still as they were sent.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,24 +10,23 @@
 
 #include "net/resp_writer.h"
 #include "net/sync_client.h"
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
-#include "src/exec/handlers.h"
-#include "src/exec/store.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/errors.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::WriteContext;
 using types::Record;
 
 constexpr std::string_view kWriteError = "IOERR error or timeout writing to target instance";
@@ -72,7 +72,7 @@ bool parse(WriteContext& ctx, Args args, Request* request) {
       request->keys.assign(names.begin(), names.end());
       break;
     } else {
-      options.fail(command::error::kSyntax);
+      options.fail(contract::error::kSyntax);
     }
   }
   ArgReader numbers(args, 4);
@@ -89,7 +89,7 @@ struct Sent {
   bool taken = false;  // the other server has it
 };
 
-struct Transfer : command::Prepared {
+struct Transfer : contract::PoolResult {
   std::vector<Sent> keys;  // those of the request
   std::string error;       // the first
   int attempts = 0;
@@ -138,7 +138,7 @@ class Carrier {
 
  private:
   bool connect() {
-    const int64_t port = command::parse_integer(request_.port).value_or(0);
+    const int64_t port = contract::parse_integer(request_.port).value_or(0);
     auto reached = net::SyncClient::Reached::kNot;
     if (port >= 0 && port <= UINT16_MAX) {
       reached = target_.connect(request_.host, static_cast<uint16_t>(port), request_.timeout_ms);
@@ -183,13 +183,18 @@ class Carrier {
 };
 
 // Sends what the other server does not have yet, as it is now. `earlier` may be null.
-std::shared_ptr<Transfer> send_keys(exec::Services& services, types::KeyReader& keys, int db,
+std::shared_ptr<Transfer> send_keys(const settings::Config& config, types::KeyReader& keys, int db,
                                     const Request& request, const Transfer* earlier) {
   auto transfer = std::make_shared<Transfer>();
   if (earlier != nullptr) *transfer = *earlier;
   transfer->keys.resize(request.keys.size());
   ++transfer->attempts;
   Carrier carrier(request, *transfer);
+  // Sending takes a while, and what is left to live shrinks meanwhile.
+  const auto now_ms = [began = std::chrono::steady_clock::now(), start_ms = keys.now_ms()] {
+    const auto passed = std::chrono::steady_clock::now() - began;
+    return start_ms + std::chrono::duration_cast<std::chrono::milliseconds>(passed).count();
+  };
   for (size_t i = 0; i < request.keys.size(); ++i) {
     Record record;
     if (!keys.peek(db, request.keys[i], &record)) continue;
@@ -199,15 +204,14 @@ std::shared_ptr<Transfer> send_keys(exec::Services& services, types::KeyReader& 
     // What an earlier attempt brought there is ours to replace.
     const bool replace = request.replace || sent.taken;
     sent = {.record = std::move(bytes)};
-    const std::string payload = dump_payload(services, keys, record);
+    const std::string payload = dump_payload(config, keys, record);
     if (keys.data().failed()) break;
-    const int64_t ttl_ms = record.expire_ms() == 0
-                               ? 0
-                               : std::max<int64_t>(1, record.expire_ms() - services.store.now_ms());
+    const int64_t ttl_ms =
+        record.expire_ms() == 0 ? 0 : std::max<int64_t>(1, record.expire_ms() - now_ms());
     if (!carrier.restore(sent, request.keys[i], ttl_ms, payload, replace)) return transfer;
   }
   if (!carrier.flush()) return transfer;
-  if (keys.data().failed()) transfer->fail(exec::storage_error(keys.data().error()));
+  if (keys.data().failed()) transfer->fail(contract::storage_error(keys.data().error()));
   return transfer;
 }
 
@@ -238,24 +242,22 @@ void remove_sent(WriteContext& ctx, const Request& request, const Transfer& tran
 void migrate(WriteContext& ctx, Args args) {
   Request request;
   if (!parse(ctx, args, &request)) return;
-  auto transfer = std::dynamic_pointer_cast<Transfer>(ctx.prepared);
+  const auto earlier = std::dynamic_pointer_cast<Transfer>(ctx.earlier);
   const bool any_here = std::ranges::any_of(request.keys, [&](const std::string& name) {
     Record record;
     return ctx.keys.find(ctx.db, name, &record);
   });
-  if (!transfer && !any_here) return ctx.reply.simple("NOKEY");
-  if (!transfer || !is_complete(ctx, request, *transfer)) {
-    const int attempts = transfer ? transfer->attempts : 0;
-    // A transaction may see what no view does, so there its tries decide.
-    if (!ctx.in_place || (ctx.may_block && attempts < kAttemptsInPool)) {
-      return ctx.needs(
-          [&services = ctx.services, db = ctx.db, request = std::move(request),
-           earlier = std::move(transfer)](types::KeyReader& keys, exec::Store&, storage::Status*) {
-            return send_keys(services, keys, db, request, earlier.get());
-          });
-    }
-    transfer = send_keys(ctx.services, ctx.keys, ctx.db, request, transfer.get());
-  }
+  if (!earlier && !any_here) return ctx.reply.simple("NOKEY");
+  const int attempts = earlier ? earlier->attempts : 0;
+  // A transaction may see what no view does, so there its tries decide.
+  const bool here = ctx.in_place && (!ctx.may_block || attempts >= kAttemptsInPool);
+  const auto transfer = ctx.from_pool<Transfer>(
+      [&](const Transfer& sent) { return is_complete(ctx, request, sent); },
+      [&config = ctx.config, db = ctx.db, request, earlier](types::KeyReader& keys) {
+        return send_keys(config, keys, db, request, earlier.get());
+      },
+      here);
+  if (!transfer) return;
   if (!request.copy) remove_sent(ctx, request, *transfer);
   if (!transfer->error.empty()) return ctx.reply.partial_error(transfer->error);
   const bool any_sent =

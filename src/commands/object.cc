@@ -3,33 +3,32 @@
 #include <optional>
 #include <string>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
-#include "src/command/help.h"
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
 #include "src/commands/value_facts.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/help.h"
+#include "src/settings/config.h"
 #include "src/types/access_clock.h"
 #include "src/types/collection.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::SessionContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::SessionContext;
 using types::Record;
 
 bool policy_is_lfu(ReadContext& ctx) {
   constexpr std::string_view kPolicy = "maxmemory-policy";
-  auto pairs = ctx.services.config.get({&kPolicy, 1});
+  auto pairs = ctx.config.get({&kPolicy, 1});
   return !pairs.empty() && pairs[0].second.find("lfu") != std::string::npos;
 }
 
@@ -78,21 +77,21 @@ void freq(ReadContext& ctx, Args args) {
 }
 
 void help(SessionContext& ctx, Args) {
-  command::reply_help(ctx.reply, "OBJECT",
-                      {"ENCODING <key>",
-                       "    Return the kind of internal representation used in order to store the "
-                       "value",
-                       "    associated with a <key>.", "FREQ <key>",
-                       "    Return the access frequency index of the <key>. The returned integer "
-                       "is",
-                       "    proportional to the logarithm of the recent access frequency of the "
-                       "key.",
-                       "IDLETIME <key>",
-                       "    Return the idle time of the <key>, that is the approximated number of",
-                       "    seconds elapsed since the last access to the key.", "REFCOUNT <key>",
-                       "    Return the number of references of the value associated with the "
-                       "specified",
-                       "    <key>."});
+  contract::reply_help(ctx.reply, "OBJECT",
+                       {"ENCODING <key>",
+                        "    Return the kind of internal representation used in order to store the "
+                        "value",
+                        "    associated with a <key>.", "FREQ <key>",
+                        "    Return the access frequency index of the <key>. The returned integer "
+                        "is",
+                        "    proportional to the logarithm of the recent access frequency of the "
+                        "key.",
+                        "IDLETIME <key>",
+                        "    Return the idle time of the <key>, that is the approximated number of",
+                        "    seconds elapsed since the last access to the key.", "REFCOUNT <key>",
+                        "    Return the number of references of the value associated with the "
+                        "specified",
+                        "    <key>."});
 }
 
 constexpr CommandRow kSubcommands[] = {
@@ -173,7 +172,7 @@ int64_t reference_count(const Record& record) {
   constexpr int64_t kSharedIntegers = 10000;
   constexpr int64_t kShared = std::numeric_limits<int32_t>::max();
   if (types::encoding_name(record) != "int") return 1;
-  const std::optional<int64_t> value = command::parse_integer(record.payload());
+  const std::optional<int64_t> value = contract::parse_integer(record.payload());
   return value && *value >= 0 && *value < kSharedIntegers ? kShared : 1;
 }
 

@@ -7,26 +7,25 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
-#include "src/command/glob.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
-#include "src/exec/services.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/glob.h"
+#include "src/data/piece_source.h"
 #include "src/types/key_cursor.h"
 #include "src/types/key_walk.h"
-#include "src/types/piece_source.h"
 #include "src/types/value_type.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::ReadContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::ReadContext;
 using storage::Metadata;
 using types::KeyWalk;
 using types::Record;
@@ -45,7 +44,7 @@ class Names {
     ends_.push_back(bytes_.size());
   }
   size_t bytes() const { return bytes_.size(); }
-  void reply_to(command::ReplySink& reply) const {
+  void reply_to(contract::ReplySink& reply) const {
     reply.array(ends_.size());
     size_t begin = 0;
     for (const size_t end : ends_) {
@@ -62,18 +61,18 @@ class Names {
 class Pattern {
  public:
   explicit Pattern(std::string_view pattern)
-      : pattern_(pattern), prefix_(command::literal_prefix(pattern)) {}
+      : pattern_(pattern), prefix_(contract::literal_prefix(pattern)) {}
 
   // What matches begins with this, or is it.
   const std::string& prefix() const { return prefix_.text; }
   bool is_literal() const { return prefix_.is_whole; }
   bool matches(std::string_view name) const {
-    return pattern_ == "*" || command::glob_matches(pattern_, name);
+    return pattern_ == "*" || contract::glob_matches(pattern_, name);
   }
 
  private:
   std::string_view pattern_;
-  command::LiteralPrefix prefix_;
+  contract::LiteralPrefix prefix_;
 };
 
 // False for a key that has expired.
@@ -92,11 +91,11 @@ void stream_names(ReadContext& ctx, std::string_view text) {
     if (metadata.expire_ms != 0 && metadata.expire_ms <= now_ms) return;
     net::RespWriter(*out, 2).bulk(name);
   };
-  types::RecordRange range{.space = storage::Space::kMeta,
-                           .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
-                           .upper = storage::meta_key_end(keyspace)};
-  ctx.reply.elements(std::make_unique<types::PieceSource>(
-      ctx.services, ctx.view, types::read_range(std::move(range), std::move(encode))));
+  data::RecordRange range{.space = storage::Space::kMeta,
+                          .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
+                          .upper = storage::meta_key_end(keyspace)};
+  ctx.reply.elements(std::make_unique<data::PieceSource>(
+      ctx.data, ctx.view, data::read_range(std::move(range), std::move(encode))));
 }
 
 void keys(ReadContext& ctx, Args args) {
@@ -132,13 +131,13 @@ bool read_scan_options(ReadContext& ctx, Args args, ScanOptions* options) {
   while (reader.more()) {
     if (reader.left() >= 2 && reader.word("count")) {
       options->count = reader.integer();
-      if (!reader.failed() && options->count < 1) reader.fail(command::error::kSyntax);
+      if (!reader.failed() && options->count < 1) reader.fail(contract::error::kSyntax);
     } else if (reader.left() >= 2 && reader.word("match")) {
       options->pattern = reader.text();
     } else if (reader.left() >= 2 && reader.word("type")) {
       options->type = reader.text();
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (reader.failed()) ctx.reply.error(reader.error());
@@ -151,7 +150,7 @@ bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
     walk.seek_first();
     return true;
   }
-  const std::optional<std::string> position = ctx.services.cursors.find(cursor);
+  const std::optional<std::string> position = ctx.server.cursors().find(cursor);
   if (!position || position->size() < sizeof(storage::KeyspaceId)) return false;
   const storage::KeyspaceId keyspace = storage::read_be32(*position);
   if (keyspace == ctx.keys.keyspace(ctx.db)) {
@@ -181,10 +180,10 @@ void scan(ReadContext& ctx, Args args) {
     last = walk.key();
     if (!pattern.matches(last) || !read_live(ctx, walk, &metadata)) continue;
     const std::string_view type = types::type_name(metadata.type);
-    if (!options.type || command::equals_ignore_case(*options.type, type)) found.add(last);
+    if (!options.type || contract::equals_ignore_case(*options.type, type)) found.add(last);
   }
   const uint64_t next =
-      walk.valid() ? ctx.services.cursors.add(storage::meta_key(keyspace, last)) : 0;
+      walk.valid() ? ctx.server.cursors().add(storage::meta_key(keyspace, last)) : 0;
   ctx.reply.array(2);
   ctx.reply.bulk(std::to_string(next));
   found.reply_to(ctx.reply);

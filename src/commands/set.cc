@@ -4,26 +4,26 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
+#include "src/contract/context.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 

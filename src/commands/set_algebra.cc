@@ -7,29 +7,29 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
-#include "src/commands/store_built.h"
+#include "src/commands/store_result.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/data/piece_source.h"
 #include "src/types/combination.h"
 #include "src/types/member_table.h"
-#include "src/types/piece_source.h"
 #include "src/types/set_builder.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::keys_between;
-using command::ReadContext;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::keys_between;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::Combination;
 using types::Record;
 using Operation = Combination::Operation;
@@ -58,7 +58,7 @@ std::shared_ptr<Combination> open_sources(Context& ctx, Args names, Operation op
   bool wrong_type = false;
   auto sources = find_sources(ctx.keys, ctx.db, names, &wrong_type);
   if (wrong_type) {
-    ctx.reply.error(command::error::kWrongType);
+    ctx.reply.error(contract::error::kWrongType);
     return nullptr;
   }
   auto combination = std::make_shared<Combination>(ctx.keys.data(), operation, std::move(sources));
@@ -72,7 +72,7 @@ void stream_members(ReadContext& ctx, std::shared_ptr<Combination> combination) 
                   storage::Reader& data, std::string* piece) mutable {
     bool more = false;
     combination->walk(data, from, [&](std::string_view element, double) {
-      more = piece->size() >= types::kPieceBytes;
+      more = piece->size() >= data::kPieceBytes;
       if (more) {
         from = element;
       } else {
@@ -82,7 +82,7 @@ void stream_members(ReadContext& ctx, std::shared_ptr<Combination> combination) 
     });
     return more;
   };
-  ctx.reply.elements(std::make_unique<types::PieceSource>(ctx.services, ctx.view, std::move(read)));
+  ctx.reply.elements(std::make_unique<data::PieceSource>(ctx.data, ctx.view, std::move(read)));
 }
 
 void reply_result(ReadContext& ctx, Args args, Operation operation) {
@@ -114,54 +114,53 @@ void sdiff(ReadContext& ctx, Args args) {
   reply_result(ctx, args, Operation::kDifference);
 }
 
-void store_result(WriteContext& ctx, Args args, Operation operation, std::string_view event) {
+void store_combination(WriteContext& ctx, Args args, Operation operation, std::string_view event) {
   const Args sources = args.subspan(2);
   const auto combination = open_sources(ctx, sources, operation);
   if (!combination) return;
-  store_built(ctx,
-              {.target = args[1],
-               .sources = sources,
-               .is_large = combination->members() > kShortWork,
-               .kind = notify::kSet,
-               .event = event},
-              [operation, db = ctx.db, limits = set_limits(ctx),
-               names = std::vector<std::string>(sources.begin(), sources.end())](
-                  types::KeyReader& keys, const types::PutElement& put) {
-                const std::vector<std::string_view> views(names.begin(), names.end());
-                bool wrong_type = false;  // then the keys have changed, and the command runs again
-                const Combination result(keys.data(), operation,
-                                         find_sources(keys, db, views, &wrong_type));
-                types::SetBuilder set(limits, put);
-                result.walk(keys.data(), {}, [&](std::string_view element, double) {
-                  set.add(types::member_of_element(element));
-                  return true;
-                });
-                return set.finish();
-              });
+  store_result(ctx,
+               {.target = args[1],
+                .recipe = {.sources = sources, .is_large = combination->members() > kShortWork},
+                .kind = notify::kSet,
+                .event = event},
+               [operation, db = ctx.db, limits = set_limits(ctx),
+                names = std::vector<std::string>(sources.begin(), sources.end())](
+                   types::KeyReader& keys, const types::PutElement& put) {
+                 const std::vector<std::string_view> views(names.begin(), names.end());
+                 bool wrong_type = false;  // then the keys have changed, and the command runs again
+                 const Combination result(keys.data(), operation,
+                                          find_sources(keys, db, views, &wrong_type));
+                 types::SetBuilder set(limits, put);
+                 result.walk(keys.data(), {}, [&](std::string_view element, double) {
+                   set.add(types::member_of_element(element));
+                   return true;
+                 });
+                 return set.finish();
+               });
 }
 
 void sinterstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args, Operation::kIntersection, "sinterstore");
+  store_combination(ctx, args, Operation::kIntersection, "sinterstore");
 }
 void sunionstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args, Operation::kUnion, "sunionstore");
+  store_combination(ctx, args, Operation::kUnion, "sunionstore");
 }
 void sdiffstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args, Operation::kDifference, "sdiffstore");
+  store_combination(ctx, args, Operation::kDifference, "sdiffstore");
 }
 
 void sintercard(ReadContext& ctx, Args args) {
-  const auto count = command::parse_integer(args[1]);
+  const auto count = contract::parse_integer(args[1]);
   if (!count || *count < 1) return ctx.reply.error("ERR numkeys should be greater than 0");
   if (*count > static_cast<int64_t>(args.size()) - 2) {
     return ctx.reply.error("ERR Number of keys can't be greater than number of args");
   }
   const auto keys = static_cast<size_t>(*count);
   int64_t limit = 0;
-  command::ArgReader options(args, 2 + keys);
+  contract::ArgReader options(args, 2 + keys);
   while (options.more()) {
     if (options.left() < 2 || !options.word("limit")) {
-      options.fail(command::error::kSyntax);
+      options.fail(contract::error::kSyntax);
       break;
     }
     limit = options.integer_between(0, std::numeric_limits<int64_t>::max(),
@@ -218,7 +217,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},

@@ -5,23 +5,22 @@
 #include <random>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/typed_key.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/set.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
+#include "src/types/set_value.h"
 
 namespace ingot::commands {
 
-inline types::SetLimits set_limits(command::WriteContext& ctx) {
-  const auto settings = ctx.services.config.settings();
+inline types::SetLimits set_limits(contract::WriteContext& ctx) {
+  const auto settings = ctx.config.settings();
   return {.inline_max_bytes = settings->inline_max_bytes,
           .intset_entries_max = settings->set_max_intset_entries};
 }
 
 // To change the set of a key, or to make one where there is none; nothing when an error was
 // answered. `before`, where the key's record is kept, must outlive the writer.
-inline std::optional<types::SetWriter> open_set(command::WriteContext& ctx, std::string_view key,
+inline std::optional<types::SetWriter> open_set(contract::WriteContext& ctx, std::string_view key,
                                                 types::Record* before) {
   const auto found = find_typed(ctx, key, storage::ValueType::kSet, before);
   if (found == types::Found::kWrongType) return std::nullopt;

@@ -9,29 +9,29 @@
 #include <utility>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/chance.h"
 #include "src/commands/families.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/set_key.h"
-#include "src/commands/store_built.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/data/built_value.h"
 #include "src/types/member_table.h"
 #include "src/types/set_builder.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 using types::SetReader;
@@ -88,9 +88,9 @@ void srandmember(ReadContext& ctx, Args args) {
   const bool one = args.size() == 2;
   int64_t count = 1;
   if (!one) {
-    const auto given = command::parse_integer(args[2]);
-    if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
-    if (!given) return ctx.reply.error(command::error::kNotInteger);
+    const auto given = contract::parse_integer(args[2]);
+    if (args.size() > 3) return ctx.reply.error(contract::error::kSyntax);
+    if (!given) return ctx.reply.error(contract::error::kNotInteger);
     if (*given < -kMax) {
       return ctx.reply.error(
           "ERR value is out of range, value must between -9223372036854775807 and "
@@ -123,7 +123,7 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
   if (most_go) {
     const std::unordered_set<std::string_view> gone(members.begin(), members.end());
     types::BuiltValue rest =
-        build_in_group(ctx, [&](types::KeyReader& keys, const types::PutElement& put) {
+        data::build_in_group(ctx.keys, [&](types::KeyReader& keys, const types::PutElement& put) {
           types::SetBuilder set(set_limits(ctx), put);
           SetReader(keys.data(), record).walk([&](std::string_view member) {
             if (!gone.contains(member)) set.add(member);
@@ -131,9 +131,8 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
           });
           return set.finish();
         });
-    rest.metadata.payload = rest.payload;
     rest.metadata.expire_ms = record.expire_ms();
-    return ctx.keys.store(ctx.db, name, &record, rest.metadata);
+    return ctx.keys.store(ctx.db, name, &record, rest.record());
   }
   types::SetWriter set(ctx.keys, ctx.db, name, &record, set_limits(ctx));
   for (const std::string& member : members) set.remove(member);
@@ -144,7 +143,7 @@ void spop(WriteContext& ctx, Args args) {
   const bool one = args.size() == 2;
   uint64_t count = 1;
   if (!one) {
-    if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
+    if (args.size() > 3) return ctx.reply.error(contract::error::kSyntax);
     const auto given = pop_count(ctx.reply, args[2]);
     if (!given) return;
     count = *given;

@@ -12,39 +12,38 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/sorted_reply.h"
-#include "src/commands/store_built.h"
+#include "src/commands/store_result.h"
 #include "src/commands/typed_key.h"
-#include "src/exec/services.h"
-#include "src/exec/store.h"
-#include "src/server/config.h"
-#include "src/types/hash.h"
-#include "src/types/list.h"
+#include "src/contract/context.h"
+#include "src/data/spill_sort.h"
+#include "src/data/view.h"
+#include "src/settings/config.h"
+#include "src/types/hash_value.h"
 #include "src/types/list_builder.h"
-#include "src/types/set.h"
-#include "src/types/sorted_set.h"
+#include "src/types/list_value.h"
+#include "src/types/set_value.h"
 #include "src/types/sorted_set_bytes.h"
-#include "src/types/spill_sort.h"
+#include "src/types/sorted_set_value.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
+using data::SpillSort;
 using storage::ValueType;
 using types::Record;
-using types::SpillSort;
 
 // More elements are no longer a short command.
 constexpr uint64_t kShortWork = 512;
@@ -83,7 +82,7 @@ Options parse(ArgReader& reader, bool may_store) {
     } else if (reader.left() >= 2 && reader.word("get")) {
       options.get.push_back(reader.text());
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   return options;
@@ -107,7 +106,7 @@ std::optional<std::string> look_up(types::KeyReader& keys, int db, std::string_v
   if (!keys.find(db, name, &record)) return std::nullopt;
   std::string held;
   if (!field.empty()) {
-    types::HashValue value;
+    types::FieldValue value;
     if (record.type() != ValueType::kHash) return std::nullopt;
     types::HashReader hash(keys.data(), record, keys.now_ms());
     if (!hash.get(field, &held, &value)) return std::nullopt;
@@ -180,8 +179,8 @@ std::optional<std::string> weigh(types::KeyReader& keys, int db, const Options& 
 
 // The elements in order; equal ones keep the order of the collection. Null when an element should
 // be a number and is none.
-std::shared_ptr<SpillSort> sort_elements(command::Services& services, types::KeyReader& keys,
-                                         int db, const Record& record, const Options& options) {
+std::shared_ptr<SpillSort> sort_elements(data::Services& services, types::KeyReader& keys, int db,
+                                         const Record& record, const Options& options) {
   auto sorted = std::make_shared<SpillSort>(services);
   const bool backward =
       options.unsorted() && options.descending && record.type() != ValueType::kSet;
@@ -241,7 +240,7 @@ std::optional<Request> read_request(Context& ctx, Args args, bool may_store) {
   }
   request.exists = ctx.keys.find(ctx.db, args[1], &request.record);
   if (request.exists && !can_be_sorted(request.record)) {
-    ctx.reply.error(command::error::kWrongType);
+    ctx.reply.error(contract::error::kWrongType);
     return std::nullopt;
   }
   return request;
@@ -254,7 +253,7 @@ void order_for_storing(const Record& record, Options* options) {
   options->by.reset();
 }
 
-types::BuiltValue build_list(command::Services& services, types::KeyReader& keys, int db,
+types::BuiltValue build_list(data::Services& services, types::KeyReader& keys, int db,
                              const Record& record, const Options& options,
                              const types::PutElement& put) {
   types::ListBuilder list(services.config.settings()->inline_max_bytes, put);
@@ -286,24 +285,24 @@ bool looks_elsewhere(const Options& options) {
 
 void store_sorted(WriteContext& ctx, Args args, const Request& request) {
   const bool is_large = request.exists && size_of(ctx.keys.data(), request.record) > kShortWork;
-  store_built(ctx,
-              {.target = *request.options.store,
-               .sources = args.subspan(1, 1),
-               .is_large = is_large,
-               .by_writer = looks_elsewhere(request.options),
-               .kind = types::notify::kList,
-               .event = "sortstore"},
-              [&services = ctx.services, db = ctx.db,
-               words = std::vector<std::string>(args.begin(), args.end())](
-                  types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                const std::vector<std::string_view> again(words.begin(), words.end());
-                Record record;
-                if (!keys.find(db, again[1], &record) || !can_be_sorted(record)) return {};
-                ArgReader reader(again, 2);
-                Options options = parse(reader, /*may_store=*/true);  // it had no error
-                order_for_storing(record, &options);
-                return build_list(services, keys, db, record, options, put);
-              });
+  store_result(ctx,
+               {.target = *request.options.store,
+                .recipe = {.sources = args.subspan(1, 1),
+                           .is_large = is_large,
+                           .by_writer = looks_elsewhere(request.options)},
+                .kind = types::notify::kList,
+                .event = "sortstore"},
+               [&services = ctx.data, db = ctx.db,
+                words = std::vector<std::string>(args.begin(), args.end())](
+                   types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                 const std::vector<std::string_view> again(words.begin(), words.end());
+                 Record record;
+                 if (!keys.find(db, again[1], &record) || !can_be_sorted(record)) return {};
+                 ArgReader reader(again, 2);
+                 Options options = parse(reader, /*may_store=*/true);  // it had no error
+                 order_for_storing(record, &options);
+                 return build_list(services, keys, db, record, options, put);
+               });
 }
 
 // The elements, behind the announced header. Null when the reply is made already.
@@ -314,7 +313,7 @@ std::shared_ptr<SpillSort> begin_reply(Context& ctx, const Request& request, Ite
     return nullptr;
   }
   if (!ctx.keys.data().begin_walk()) return nullptr;
-  auto sorted = sort_elements(ctx.services, ctx.keys, ctx.db, request.record, request.options);
+  auto sorted = sort_elements(ctx.data, ctx.keys, ctx.db, request.record, request.options);
   if (!sorted) {
     ctx.reply.error(kNotNumbers);
     return nullptr;
@@ -369,10 +368,10 @@ constexpr CommandRow kRows[] = {
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
      .acl = acl::kWrite | acl::kSet | acl::kSortedSet | acl::kList | acl::kSlow | acl::kDangerous,
      .keys = {key_at(1, key::kRo | key::kAccess),
-              command::keys_unknown(key::kRo | key::kAccess,
-                                    "BY and GET: the elements decide which keys are read"),
-              command::keys_unknown(key::kOw | key::kUpdate,
-                                    "STORE may stand anywhere among the options", "store")},
+              contract::keys_unknown(key::kRo | key::kAccess,
+                                     "BY and GET: the elements decide which keys are read"),
+              contract::keys_unknown(key::kOw | key::kUpdate,
+                                     "STORE may stand anywhere among the options", "store")},
      .group = "generic",
      .since = "1.0.0",
      .complexity = "O(N+M*log(M)) for N elements, M of them answered; O(N) unsorted",
@@ -388,8 +387,8 @@ constexpr CommandRow kRows[] = {
      .flags = flag::kReadonly | flag::kMovableKeys,
      .acl = acl::kRead | acl::kSet | acl::kSortedSet | acl::kList | acl::kSlow | acl::kDangerous,
      .keys = {key_at(1, key::kRo | key::kAccess),
-              command::keys_unknown(key::kRo | key::kAccess,
-                                    "BY and GET: the elements decide which keys are read")},
+              contract::keys_unknown(key::kRo | key::kAccess,
+                                     "BY and GET: the elements decide which keys are read")},
      .group = "generic",
      .since = "7.0.0",
      .complexity = "O(N+M*log(M)) for N elements, M of them answered; O(N) unsorted",
@@ -402,11 +401,11 @@ constexpr CommandRow kRows[] = {
      .scans = true},
 };
 
-constexpr CommandRow kReadingRow = command::variant_of(kRows[0], sort_ro);
+constexpr CommandRow kReadingRow = contract::variant_of(kRows[0], sort_ro);
 
 const CommandRow* row_for_reading(Args args) {
   const bool stores = std::ranges::any_of(args.subspan(1), [](std::string_view word) {
-    return command::equals_ignore_case(word, "store");
+    return contract::equals_ignore_case(word, "store");
   });
   return stores ? nullptr : &kReadingRow;
 }

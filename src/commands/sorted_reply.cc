@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "src/types/piece_source.h"
+#include "src/data/piece_source.h"
 
 namespace ingot::commands {
 
-using command::ReplySink;
-using types::SpillSort;
+using contract::ReplySink;
+using data::SpillSort;
 
 namespace {
 
@@ -46,7 +46,7 @@ void write_sorted(storage::Reader& data, const SpillSort& items, ItemRange range
   write_some(data, items, &from, &range, write, reply, [] { return false; });
 }
 
-void reply_sorted(command::ReadContext& ctx, std::shared_ptr<SpillSort> items, ItemRange range,
+void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<SpillSort> items, ItemRange range,
                   WriteItem write) {
   if (!ctx.view || range.count <= kShortReply) {
     return write_sorted(ctx.keys.data(), *items, range, write, ctx.reply);
@@ -56,14 +56,14 @@ void reply_sorted(command::ReadContext& ctx, std::shared_ptr<SpillSort> items, I
   auto read = [items = std::move(items), range, write = std::move(write),
                version = ctx.reply.version(),
                from = std::string()](storage::Reader& data, std::string* piece) mutable {
-    command::EncodedReply encoded;
-    command::RespSink sink(encoded, version);
+    contract::EncodedReply encoded;
+    contract::RespSink sink(encoded, version);
     write_some(data, *items, &from, &range, write, sink,
-               [&] { return encoded.bytes.size() >= types::kPieceBytes; });
+               [&] { return encoded.bytes.size() >= data::kPieceBytes; });
     *piece = std::move(encoded.bytes);
     return range.count > 0 && !data.failed();
   };
-  ctx.reply.elements(std::make_unique<types::PieceSource>(ctx.services, ctx.view, std::move(read)));
+  ctx.reply.elements(std::make_unique<data::PieceSource>(ctx.data, ctx.view, std::move(read)));
 }
 
 }  // namespace ingot::commands

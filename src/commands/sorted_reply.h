@@ -7,15 +7,15 @@
 #include <memory>
 #include <string_view>
 
-#include "src/command/context.h"
-#include "src/types/spill_sort.h"
+#include "src/contract/context.h"
+#include "src/data/spill_sort.h"
 
 namespace ingot::commands {
 
 // Writes one item's part of the reply; `data` reads what the command reads. Runs later and on other
 // threads, too: let it capture by value.
 using WriteItem = std::function<void(storage::Reader& data, std::string_view key,
-                                     std::string_view value, command::ReplySink& reply)>;
+                                     std::string_view value, contract::ReplySink& reply)>;
 
 struct ItemRange {
   uint64_t first = 0;
@@ -24,10 +24,10 @@ struct ItemRange {
 
 // Behind the header that the caller has announced. `items` is finished; more than 512 of them have
 // been gathered in the reader pool.
-void reply_sorted(command::ReadContext& ctx, std::shared_ptr<types::SpillSort> items,
+void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<data::SpillSort> items,
                   ItemRange range, WriteItem write);
 // The same, at once.
-void write_sorted(storage::Reader& data, const types::SpillSort& items, ItemRange range,
-                  const WriteItem& write, command::ReplySink& reply);
+void write_sorted(storage::Reader& data, const data::SpillSort& items, ItemRange range,
+                  const WriteItem& write, contract::ReplySink& reply);
 
 }  // namespace ingot::commands

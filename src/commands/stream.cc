@@ -4,27 +4,26 @@
 #include <span>
 #include <string_view>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 using types::StreamId;
@@ -96,8 +95,7 @@ uint64_t trim(WriteContext& ctx, StreamWriter& stream, const TrimOptions& option
     // Redis removes whole nodes; ours are as many entries as one of its nodes may have.
     constexpr uint64_t kStep = 100;
     constexpr uint64_t kLimitMax = 1'000'000;
-    const auto node =
-        static_cast<uint64_t>(ctx.services.config.settings()->stream_node_max_entries);
+    const auto node = static_cast<uint64_t>(ctx.config.settings()->stream_node_max_entries);
     trim.step = node == 0 ? kStep : node;
     const uint64_t limit =
         options.limit.value_or(node == 0 ? 100 * kStep : std::min(100 * node, kLimitMax));
@@ -162,7 +160,7 @@ void xadd(WriteContext& ctx, Args args) {
   if (!consistent(ctx.reply, options, /*adding=*/true)) return;
   const Args fields = args.last(reader.left());
   if (fields.empty() || fields.size() % 2 != 0) {
-    return ctx.reply.error(command::wrong_arity_error("xadd"));
+    return ctx.reply.error(contract::wrong_arity_error("xadd"));
   }
   if (wanted.ms == 0 && wanted.seq == 0) {
     return ctx.reply.error("ERR The ID specified in XADD must be greater than 0-0");
@@ -189,7 +187,7 @@ void xtrim(WriteContext& ctx, Args args) {
   while (reader.more()) {
     const Read read = read_option(ctx.reply, reader, /*adding=*/false, &options);
     if (read == Read::kError) return;
-    if (read == Read::kNone) return ctx.reply.error(command::error::kSyntax);
+    if (read == Read::kNone) return ctx.reply.error(contract::error::kSyntax);
   }
   if (!consistent(ctx.reply, options, /*adding=*/false)) return;
   Record before;
@@ -239,7 +237,7 @@ void range(ReadContext& ctx, Args args, bool reverse) {
   std::optional<int64_t> count;
   while (reader.more()) {
     if (reader.left() < 2 || !reader.word("count")) {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
       break;
     }
     count = std::max<int64_t>(0, reader.integer());
@@ -281,14 +279,14 @@ void xsetid(WriteContext& ctx, Args args) {
             "max_deleted_entry_id");
       }
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (reader.failed()) return ctx.reply.error(reader.error());
   Record before;
   const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
   if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.error(command::error::kNoSuchKey);
+  if (found == Found::kAbsent) return ctx.reply.error(contract::error::kNoSuchKey);
   StreamWriter stream = stream_writer(ctx, args[1], &before);
   if (stream.length() != 0 && *last < stream.last_entry()) {
     return ctx.reply.error(

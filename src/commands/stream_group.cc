@@ -5,26 +5,26 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
-#include "src/command/help.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/help.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReplySink;
-using command::SessionContext;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReplySink;
+using contract::SessionContext;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 using types::StreamGroup;
@@ -161,7 +161,7 @@ void delconsumer(WriteContext& ctx, Args args) {
 }
 
 void help(SessionContext& ctx, Args) {
-  command::reply_help(
+  contract::reply_help(
       ctx.reply, "XGROUP",
       {"CREATE <key> <groupname> <id|$> [option]",
        "    Create a new consumer group. Options are:", "    * MKSTREAM",

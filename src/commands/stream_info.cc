@@ -6,25 +6,25 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
-#include "src/command/help.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/contract/help.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::SessionContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::SessionContext;
 using types::Found;
 using types::Record;
 using types::StreamConsumer;
@@ -40,7 +40,7 @@ constexpr uint64_t kEntriesEach = 100;  // of what Redis' radix tree holds; see 
 std::optional<StreamReader> find_stream(ReadContext& ctx, Args args, Record* record) {
   Found found;
   const auto stream = read_stream(ctx, args[2], record, &found);
-  if (found == Found::kAbsent) ctx.reply.error(command::error::kNoSuchKey);
+  if (found == Found::kAbsent) ctx.reply.error(contract::error::kNoSuchKey);
   return stream;
 }
 
@@ -235,7 +235,7 @@ void stream(ReadContext& ctx, Args args) {
 }
 
 void help(SessionContext& ctx, Args) {
-  command::reply_help(
+  contract::reply_help(
       ctx.reply, "XINFO",
       {"CONSUMERS <key> <groupname>", "    Show consumers of <groupname>.", "GROUPS <key>",
        "    Show the stream consumer groups.", "STREAM <key> [FULL [COUNT <count>]",

@@ -9,7 +9,7 @@
 
 namespace ingot::commands {
 
-using command::ReplySink;
+using contract::ReplySink;
 using types::StreamFields;
 using types::StreamId;
 using types::StreamReader;
@@ -85,7 +85,7 @@ void reply_entry(ReplySink& reply, StreamId id, const StreamFields& fields) {
   for (types::PackedReader items = fields.items(); items.next(&item);) reply.bulk(item);
 }
 
-void reply_entries(command::ReadContext& ctx, const StreamReader& stream, const StreamRange& range,
+void reply_entries(contract::ReadContext& ctx, const StreamReader& stream, const StreamRange& range,
                    uint64_t count, bool reverse) {
   const uint64_t most = count == 0 ? stream.length() : std::min(count, stream.length());
   if (most > kHeldMax && stream.is_large() && !ctx.keys.data().begin_walk()) return;
@@ -106,8 +106,8 @@ void reply_entries(command::ReadContext& ctx, const StreamReader& stream, const 
                  });
 }
 
-void reply_entries(command::WriteContext& ctx, const StreamReader& stream, const StreamRange& range,
-                   uint64_t count) {
+void reply_entries(contract::WriteContext& ctx, const StreamReader& stream,
+                   const StreamRange& range, uint64_t count) {
   const Held held = hold_entries(stream, range, count, false, SIZE_MAX);
   ctx.reply.array(held.count);
   reply_held(ctx.reply, held);

@@ -6,17 +6,16 @@
 #include <string_view>
 #include <utility>
 
-#include "src/command/context.h"
 #include "src/commands/typed_key.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/stream.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
+#include "src/types/stream_value.h"
 
 namespace ingot::commands {
 
-inline types::StreamWriter stream_writer(command::WriteContext& ctx, std::string_view key,
+inline types::StreamWriter stream_writer(contract::WriteContext& ctx, std::string_view key,
                                          const types::Record* before) {
-  const auto settings = ctx.services.config.settings();
+  const auto settings = ctx.config.settings();
   return {ctx.keys, ctx.db, key, before, settings->inline_max_bytes};
 }
 
@@ -30,28 +29,29 @@ std::optional<types::StreamReader> read_stream(Context& ctx, std::string_view ke
 }
 
 // "ms-seq" or "ms"; nothing when the error was answered.
-std::optional<types::StreamId> stream_id_argument(command::ReplySink& reply, std::string_view text,
+std::optional<types::StreamId> stream_id_argument(contract::ReplySink& reply, std::string_view text,
                                                   uint64_t missing_seq = 0);
 // The same, or "-" or "+".
-std::optional<types::StreamId> stream_end_argument(command::ReplySink& reply, std::string_view text,
-                                                   uint64_t missing_seq);
+std::optional<types::StreamId> stream_end_argument(contract::ReplySink& reply,
+                                                   std::string_view text, uint64_t missing_seq);
 // The bounds of a range, inclusive; each may be exclusive in the arguments: "(ms-seq".
 struct StreamRange {
   types::StreamId first;
   types::StreamId last = types::kStreamIdMax;
 };
-std::optional<types::StreamId> range_start_argument(command::ReplySink& reply,
+std::optional<types::StreamId> range_start_argument(contract::ReplySink& reply,
                                                     std::string_view text);
-std::optional<types::StreamId> range_end_argument(command::ReplySink& reply, std::string_view text);
+std::optional<types::StreamId> range_end_argument(contract::ReplySink& reply,
+                                                  std::string_view text);
 
-inline void reply_id(command::ReplySink& reply, types::StreamId id) {
+inline void reply_id(contract::ReplySink& reply, types::StreamId id) {
   reply.bulk(types::stream_id_text(id));
 }
-void reply_entry(command::ReplySink& reply, types::StreamId id, const types::StreamFields& fields);
+void reply_entry(contract::ReplySink& reply, types::StreamId id, const types::StreamFields& fields);
 // An array of the entries of a range, at most `count` of them (0: all).
-void reply_entries(command::ReadContext& ctx, const types::StreamReader& stream,
+void reply_entries(contract::ReadContext& ctx, const types::StreamReader& stream,
                    const StreamRange& range, uint64_t count, bool reverse = false);
-void reply_entries(command::WriteContext& ctx, const types::StreamReader& stream,
+void reply_entries(contract::WriteContext& ctx, const types::StreamReader& stream,
                    const StreamRange& range, uint64_t count);
 
 // "NOGROUP No such key ... or consumer group ...".

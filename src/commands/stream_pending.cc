@@ -7,25 +7,25 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 using types::StreamConsumer;
@@ -51,7 +51,7 @@ std::optional<PendingQuery> parse_pending(ReplySink& reply, Args args) {
   ArgReader reader(args, 3);
   if (reader.word("idle")) {
     query.min_idle_ms = reader.integer();
-    if (reader.left() < 3) reader.fail(command::error::kSyntax);
+    if (reader.left() < 3) reader.fail(contract::error::kSyntax);
   }
   const std::string_view first = reader.text();
   const std::string_view last = reader.text();
@@ -126,7 +126,7 @@ void reply_pending(ReadContext& ctx, const StreamReader& stream, const StreamGro
 void xpending(ReadContext& ctx, Args args) {
   const bool summary = args.size() == 3;
   if (!summary && (args.size() < 6 || args.size() > 9)) {
-    return ctx.reply.error(command::error::kSyntax);
+    return ctx.reply.error(contract::error::kSyntax);
   }
   std::optional<PendingQuery> query;
   if (!summary) {
@@ -339,7 +339,7 @@ std::optional<AutoclaimRequest> parse_autoclaim(WriteContext& ctx, Args args) {
     } else if (reader.word("justid")) {
       request.claim.only_ids = true;
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (!reader.failed()) return request;

@@ -7,25 +7,25 @@
 #include <utility>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 using types::StreamConsumer;
@@ -79,10 +79,10 @@ std::optional<Request> parse(ReplySink& reply, Args args, bool with_group) {
             "instead.");
       }
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
-  if (!streams) reader.fail(command::error::kSyntax);
+  if (!streams) reader.fail(contract::error::kSyntax);
   const Args rest = args.last(reader.left());
   if (rest.size() % 2 != 0) {
     reader.fail(
@@ -414,13 +414,13 @@ constexpr CommandRow kRows[] = {
      .handler = xreadgroup},
 };
 
-constexpr CommandRow kWaitingRow = command::variant_of(kRows[0], xread_or_wait);
+constexpr CommandRow kWaitingRow = contract::variant_of(kRows[0], xread_or_wait);
 
 // Only the writer lets a client wait.
 const CommandRow* row_for_waiting(Args args) {
   for (size_t i = 1; i + 1 < args.size(); i += 2) {
-    if (command::equals_ignore_case(args[i], "streams")) return nullptr;
-    if (command::equals_ignore_case(args[i], "block")) return &kWaitingRow;
+    if (contract::equals_ignore_case(args[i], "streams")) return nullptr;
+    if (contract::equals_ignore_case(args[i], "block")) return &kWaitingRow;
   }
   return nullptr;
 }

@@ -5,23 +5,23 @@
 #include <string_view>
 #include <type_traits>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
 #include "src/commands/string_options.h"
+#include "src/contract/context.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
 namespace notify = types::notify;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::ReadContext;
-using command::WriteContext;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::is_string;
 using types::Record;
 
@@ -41,7 +41,7 @@ bool reply_value(Context& ctx, std::string_view key, Record* record, bool* found
     return true;
   }
   if (!is_string(*record)) {
-    ctx.reply.error(command::error::kWrongType);
+    ctx.reply.error(contract::error::kWrongType);
     return false;
   }
   reply_string(ctx, *record);
@@ -84,7 +84,7 @@ void tell_set(WriteContext& ctx, std::string_view name, bool with_expiry) {
 void set(WriteContext& ctx, Args args) {
   StringOptions options;
   if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
-    return ctx.reply.error(command::error::kSyntax);
+    return ctx.reply.error(contract::error::kSyntax);
   }
   std::optional<int64_t> expire_ms = options.expiry.resolve(ctx.now_ms(), "set", ctx.reply);
   if (!expire_ms) return;
@@ -154,13 +154,13 @@ void getdel(WriteContext& ctx, Args args) {
 void getex(WriteContext& ctx, Args args) {
   StringOptions options;
   if (!parse_string_options(args.subspan(2), OptionsOf::kGetex, &options)) {
-    return ctx.reply.error(command::error::kSyntax);
+    return ctx.reply.error(contract::error::kSyntax);
   }
   Record record;
   const bool found = ctx.keys.find(ctx.db, args[1], &record);
   count_lookup(ctx, found);
   if (!found) return ctx.reply.null();
-  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   const std::optional<int64_t> expire_ms = options.expiry.resolve(ctx.now_ms(), "getex", ctx.reply);
   if (!expire_ms) return;
   reply_string(ctx, record);
@@ -185,13 +185,13 @@ void set_pairs(WriteContext& ctx, Args pairs) {
 }
 
 void mset(WriteContext& ctx, Args args) {
-  if (args.size() % 2 == 0) return ctx.reply.error(command::wrong_arity_error("mset"));
+  if (args.size() % 2 == 0) return ctx.reply.error(contract::wrong_arity_error("mset"));
   set_pairs(ctx, args.subspan(1));
   ctx.reply.ok();
 }
 
 void msetnx(WriteContext& ctx, Args args) {
-  if (args.size() % 2 == 0) return ctx.reply.error(command::wrong_arity_error("msetnx"));
+  if (args.size() % 2 == 0) return ctx.reply.error(contract::wrong_arity_error("msetnx"));
   for (size_t i = 1; i < args.size(); i += 2) {
     Record old;
     if (ctx.keys.peek(ctx.db, args[i], &old)) return ctx.reply.integer(0);
@@ -205,7 +205,7 @@ constexpr CommandRow kRows[] = {
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
      .acl = acl::kRead | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRo | key::kAccess)},
+     .keys = {contract::key_at(1, key::kRo | key::kAccess)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -216,7 +216,7 @@ constexpr CommandRow kRows[] = {
      .arity = -2,
      .flags = flag::kReadonly | flag::kFast,
      .acl = acl::kRead | acl::kString | acl::kFast,
-     .keys = {command::keys_between(1, -1, 1, key::kRo | key::kAccess)},
+     .keys = {contract::keys_between(1, -1, 1, key::kRo | key::kAccess)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(N) with N keys",
@@ -252,7 +252,7 @@ constexpr CommandRow kRows[] = {
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kOw | key::kInsert)},
+     .keys = {contract::key_at(1, key::kOw | key::kInsert)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -264,7 +264,7 @@ constexpr CommandRow kRows[] = {
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
      .acl = acl::kWrite | acl::kString | acl::kSlow,
-     .keys = {command::key_at(1, key::kOw | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kOw | key::kUpdate)},
      .group = "string",
      .since = "2.0.0",
      .complexity = "O(1)",
@@ -276,7 +276,7 @@ constexpr CommandRow kRows[] = {
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
      .acl = acl::kWrite | acl::kString | acl::kSlow,
-     .keys = {command::key_at(1, key::kOw | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kOw | key::kUpdate)},
      .group = "string",
      .since = "2.6.0",
      .complexity = "O(1)",
@@ -288,7 +288,7 @@ constexpr CommandRow kRows[] = {
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -302,7 +302,7 @@ constexpr CommandRow kRows[] = {
      .arity = 2,
      .flags = flag::kWrite | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kDelete)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kDelete)},
      .group = "string",
      .since = "6.2.0",
      .complexity = "O(1)",
@@ -331,7 +331,7 @@ constexpr CommandRow kRows[] = {
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
      .acl = acl::kWrite | acl::kString | acl::kSlow,
-     .keys = {command::keys_between(1, -1, 2, key::kOw | key::kUpdate)},
+     .keys = {contract::keys_between(1, -1, 2, key::kOw | key::kUpdate)},
      .group = "string",
      .since = "1.0.1",
      .complexity = "O(N) with N keys",
@@ -343,7 +343,7 @@ constexpr CommandRow kRows[] = {
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
      .acl = acl::kWrite | acl::kString | acl::kSlow,
-     .keys = {command::keys_between(1, -1, 2, key::kOw | key::kInsert)},
+     .keys = {contract::keys_between(1, -1, 2, key::kOw | key::kInsert)},
      .group = "string",
      .since = "1.0.1",
      .complexity = "O(N) with N keys",

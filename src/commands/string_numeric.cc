@@ -8,22 +8,22 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/decimal.h"
 #include "src/commands/families.h"
+#include "src/contract/context.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
 namespace notify = types::notify;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::WriteContext;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::WriteContext;
 using types::Record;
 
 // The number's text becomes the string; its expiry stays.
@@ -38,9 +38,9 @@ void increment(WriteContext& ctx, std::string_view key, int64_t by) {
   const bool found = ctx.keys.peek(ctx.db, key, &old);
   int64_t value = 0;
   if (found) {
-    if (!types::is_string(old)) return ctx.reply.error(command::error::kWrongType);
-    const auto number = old.collection() ? std::nullopt : command::parse_integer(old.payload());
-    if (!number) return ctx.reply.error(command::error::kNotInteger);
+    if (!types::is_string(old)) return ctx.reply.error(contract::error::kWrongType);
+    const auto number = old.collection() ? std::nullopt : contract::parse_integer(old.payload());
+    if (!number) return ctx.reply.error(contract::error::kNotInteger);
     value = *number;
   }
   if (__builtin_add_overflow(value, by, &value)) {
@@ -83,13 +83,14 @@ void incrbyfloat(WriteContext& ctx, Args args) {
   const bool found = ctx.keys.peek(ctx.db, args[1], &old);
   long double value = 0;
   if (found) {
-    if (!types::is_string(old)) return ctx.reply.error(command::error::kWrongType);
-    const auto number = old.collection() ? std::nullopt : command::parse_long_double(old.payload());
-    if (!number) return ctx.reply.error(command::error::kNotFloat);
+    if (!types::is_string(old)) return ctx.reply.error(contract::error::kWrongType);
+    const auto number =
+        old.collection() ? std::nullopt : contract::parse_long_double(old.payload());
+    if (!number) return ctx.reply.error(contract::error::kNotFloat);
     value = *number;
   }
-  const auto by = command::parse_long_double(args[2]);
-  if (!by) return ctx.reply.error(command::error::kNotFloat);
+  const auto by = contract::parse_long_double(args[2]);
+  if (!by) return ctx.reply.error(contract::error::kNotFloat);
   value += *by;
   if (!std::isfinite(value)) {
     return ctx.reply.error("ERR increment would produce NaN or Infinity");
@@ -105,7 +106,7 @@ constexpr CommandRow kRows[] = {
      .arity = 2,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -116,7 +117,7 @@ constexpr CommandRow kRows[] = {
      .arity = 2,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -127,7 +128,7 @@ constexpr CommandRow kRows[] = {
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -138,7 +139,7 @@ constexpr CommandRow kRows[] = {
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
@@ -149,7 +150,7 @@ constexpr CommandRow kRows[] = {
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
      .group = "string",
      .since = "2.6.0",
      .complexity = "O(1)",

@@ -4,11 +4,11 @@
 #include <limits>
 #include <string>
 
-#include "src/command/args.h"
+#include "src/contract/args.h"
 
 namespace ingot::commands {
 
-using command::equals_ignore_case;
+using contract::equals_ignore_case;
 
 namespace {
 
@@ -38,11 +38,11 @@ bool take_word(std::string_view word, OptionsOf command, StringOptions* out) {
 }  // namespace
 
 std::optional<int64_t> ExpiryOption::resolve(int64_t now_ms, std::string_view command,
-                                             command::ReplySink& reply) const {
+                                             contract::ReplySink& reply) const {
   if (!given()) return 0;
-  const std::optional<int64_t> number = command::parse_integer(text);
+  const std::optional<int64_t> number = contract::parse_integer(text);
   if (!number) {
-    reply.error(command::error::kNotInteger);
+    reply.error(contract::error::kNotInteger);
     return std::nullopt;
   }
   int64_t time_ms = *number;
@@ -56,7 +56,7 @@ std::optional<int64_t> ExpiryOption::resolve(int64_t now_ms, std::string_view co
   return std::nullopt;
 }
 
-bool parse_string_options(command::Args options, OptionsOf command, StringOptions* out) {
+bool parse_string_options(contract::Args options, OptionsOf command, StringOptions* out) {
   for (size_t i = 0; i < options.size(); ++i) {
     const Unit unit = unit_named(options[i]);
     if (unit == Unit::kNone) {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "src/command/reply.h"
-#include "src/command/row.h"
+#include "src/contract/reply.h"
+#include "src/contract/row.h"
 
 namespace ingot::commands {
 
@@ -21,7 +21,7 @@ struct ExpiryOption {
   // Unix milliseconds, 0 when nothing is given. Nothing when it is no valid time: the error, which
   // names the command, was answered.
   std::optional<int64_t> resolve(int64_t now_ms, std::string_view command,
-                                 command::ReplySink& reply) const;
+                                 contract::ReplySink& reply) const;
 };
 
 struct StringOptions {
@@ -35,7 +35,7 @@ struct StringOptions {
 
 enum class OptionsOf : uint8_t { kSet, kGetex };
 // False on a syntax error.
-[[nodiscard]] bool parse_string_options(command::Args options, OptionsOf command,
+[[nodiscard]] bool parse_string_options(contract::Args options, OptionsOf command,
                                         StringOptions* out);
 
 }  // namespace ingot::commands

@@ -4,23 +4,23 @@
 #include <span>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
+#include "src/contract/context.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
 namespace notify = types::notify;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::ReadContext;
-using command::WriteContext;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::is_string;
 using types::Record;
 using types::string_length;
@@ -28,7 +28,7 @@ using types::string_length;
 void strlen_command(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(0);
-  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   ctx.reply.integer(static_cast<int64_t>(string_length(record)));
 }
 
@@ -39,7 +39,7 @@ void getrange(ReadContext& ctx, Args args) {
   if (!reader.done()) return ctx.reply.error(reader.error());
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.bulk("");
-  if (!is_string(record)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   const auto length = static_cast<int64_t>(string_length(record));
   // Two indexes before the beginning both come to mean the first byte, unless in the wrong order.
   if (length == 0 || (start < 0 && end < 0 && start > end)) return ctx.reply.bulk("");
@@ -57,7 +57,7 @@ void append(WriteContext& ctx, Args args) {
     ctx.keys.notify(notify::kString, "append", ctx.db, args[1]);
     return ctx.reply.integer(static_cast<int64_t>(value_length(ctx, args[2])));
   }
-  if (!is_string(old)) return ctx.reply.error(command::error::kWrongType);
+  if (!is_string(old)) return ctx.reply.error(contract::error::kWrongType);
   const uint64_t length = string_length(old);
   const uint64_t added = value_length(ctx, args[2]);
   if (!length_allowed(ctx, length, added)) return;
@@ -73,7 +73,7 @@ void setrange(WriteContext& ctx, Args args) {
   if (offset < 0) return ctx.reply.error("ERR offset is out of range");
   Record old;
   const bool found = ctx.keys.peek(ctx.db, args[1], &old);
-  if (found && !is_string(old)) return ctx.reply.error(command::error::kWrongType);
+  if (found && !is_string(old)) return ctx.reply.error(contract::error::kWrongType);
   const uint64_t length = found ? string_length(old) : 0;
   const uint64_t added = value_length(ctx, args[3]);
   if (added == 0) return ctx.reply.integer(static_cast<int64_t>(length));
@@ -89,7 +89,7 @@ constexpr CommandRow kRows[] = {
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
      .acl = acl::kWrite | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRw | key::kInsert)},
+     .keys = {contract::key_at(1, key::kRw | key::kInsert)},
      .group = "string",
      .since = "2.0.0",
      .complexity = "O(N) with N the length of the value",
@@ -101,7 +101,7 @@ constexpr CommandRow kRows[] = {
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
      .acl = acl::kRead | acl::kString | acl::kFast,
-     .keys = {command::key_at(1, key::kRo)},
+     .keys = {contract::key_at(1, key::kRo)},
      .group = "string",
      .since = "2.2.0",
      .complexity = "O(1)",
@@ -112,7 +112,7 @@ constexpr CommandRow kRows[] = {
      .arity = 4,
      .flags = flag::kReadonly,
      .acl = acl::kRead | acl::kString | acl::kSlow,
-     .keys = {command::key_at(1, key::kRo | key::kAccess)},
+     .keys = {contract::key_at(1, key::kRo | key::kAccess)},
      .group = "string",
      .since = "2.4.0",
      .complexity = "O(N) with N the length of the part",
@@ -123,7 +123,7 @@ constexpr CommandRow kRows[] = {
      .arity = 4,
      .flags = flag::kReadonly,
      .acl = acl::kRead | acl::kString | acl::kSlow,
-     .keys = {command::key_at(1, key::kRo | key::kAccess)},
+     .keys = {contract::key_at(1, key::kRo | key::kAccess)},
      .group = "string",
      .since = "1.0.0",
      .complexity = "O(N) with N the length of the part",
@@ -136,7 +136,7 @@ constexpr CommandRow kRows[] = {
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
      .acl = acl::kWrite | acl::kString | acl::kSlow,
-     .keys = {command::key_at(1, key::kRw | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kRw | key::kUpdate)},
      .group = "string",
      .since = "2.2.0",
      .complexity = "O(N) with N the length of the value",

@@ -1,18 +1,16 @@
 // MULTI, EXEC, DISCARD, WATCH, UNWATCH. Queueing and EXEC itself are the session's; the marks of
 // WATCH are the writer's.
-#include "src/command/context.h"
 #include "src/commands/families.h"
-#include "src/exec/services.h"
-#include "src/exec/writer.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-using command::Args;
-using command::CommandRow;
-using command::SessionContext;
-using command::WriteContext;
-namespace flag = command::flag;
+using contract::Args;
+using contract::CommandRow;
+using contract::SessionContext;
+using contract::WriteContext;
+namespace flag = contract::flag;
 
 void multi(SessionContext& context, Args) {
   if (context.client.in_multi) return context.reply.error("ERR MULTI calls can not be nested");
@@ -23,21 +21,22 @@ void multi(SessionContext& context, Args) {
 }
 
 void discard(SessionContext& context, Args) {
-  command::Client& client = context.client;
+  contract::Client& client = context.client;
   if (!client.in_multi) return context.reply.error("ERR DISCARD without MULTI");
   client.in_multi = false;
   client.multi_failed = false;
   client.queue.clear();
   client.queued = -1;
-  context.services.writer.unwatch(client.id);
+  context.server.unwatch(client.id);
   context.reply.ok();
 }
 
 void watch(WriteContext& context, Args args) {
   for (std::string_view key : args.subspan(1)) {
-    context.keys.effects().watched.push_back({.db = context.db,
-                                              .key = std::string(key),
-                                              .expired = context.keys.has_expired(context.db, key)});
+    context.keys.effects().watched.push_back(
+        {.db = context.db,
+         .key = std::string(key),
+         .expired = context.keys.has_expired(context.db, key)});
   }
   context.reply.ok();
 }
@@ -47,9 +46,9 @@ void unwatch(WriteContext& context, Args) {
   context.reply.ok();
 }
 
-constexpr uint32_t kFlags = flag::kNoScript | flag::kLoading | flag::kStale | flag::kFast |
-                            flag::kAllowBusy;
-constexpr uint32_t kAcl = command::acl::kFast | command::acl::kTransaction;
+constexpr uint32_t kFlags =
+    flag::kNoScript | flag::kLoading | flag::kStale | flag::kFast | flag::kAllowBusy;
+constexpr uint32_t kAcl = contract::acl::kFast | contract::acl::kTransaction;
 
 constexpr CommandRow kRows[] = {
     {.name = "discard",
@@ -64,12 +63,12 @@ constexpr CommandRow kRows[] = {
     {.name = "exec",
      .arity = 1,
      .flags = flag::kNoScript | flag::kLoading | flag::kStale | flag::kSkipSlowlog,
-     .acl = command::acl::kSlow | command::acl::kTransaction,
+     .acl = contract::acl::kSlow | contract::acl::kTransaction,
      .group = "transactions",
      .since = "1.2.0",
      .complexity = "That of the queued commands",
      .summary = "Run the queued commands as one",
-     .handler = command::Control::kExec},
+     .handler = contract::Control::kExec},
     {.name = "multi",
      .arity = 1,
      .flags = kFlags,
@@ -93,7 +92,7 @@ constexpr CommandRow kRows[] = {
      .arity = -2,
      .flags = kFlags,
      .acl = kAcl,
-     .keys = {command::keys_between(1, -1, 1, command::key::kRo)},
+     .keys = {contract::keys_between(1, -1, 1, contract::key::kRo)},
      .group = "transactions",
      .since = "2.2.0",
      .complexity = "O(1) for each key",
@@ -104,6 +103,8 @@ constexpr CommandRow kRows[] = {
 
 }  // namespace
 
-std::span<const CommandRow> transaction_rows() { return kRows; }
+std::span<const CommandRow> transaction_rows() {
+  return kRows;
+}
 
 }  // namespace ingot::commands

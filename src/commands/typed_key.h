@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 #include "src/types/collection.h"
 
 namespace ingot::commands {
@@ -14,7 +14,7 @@ template <typename Context>
 types::Found find_typed(Context& ctx, std::string_view key, storage::ValueType type,
                         types::Record* record) {
   const types::Found found = types::find_as(ctx.keys, ctx.db, key, type, record);
-  if (found == types::Found::kWrongType) ctx.reply.error(command::error::kWrongType);
+  if (found == types::Found::kWrongType) ctx.reply.error(contract::error::kWrongType);
   return found;
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "src/command/context.h"
+#include "src/contract/context.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::commands {
@@ -13,6 +13,6 @@ namespace ingot::commands {
 // How many share the value: Redis keeps one object for each small integer.
 int64_t reference_count(const types::Record& record);
 // Seconds since the key was last used.
-int64_t idle_seconds(command::ReadContext& ctx, std::string_view key);
+int64_t idle_seconds(contract::ReadContext& ctx, std::string_view key);
 
 }  // namespace ingot::commands

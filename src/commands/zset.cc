@@ -5,24 +5,24 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::Args;
-using command::CommandRow;
-using command::equals_ignore_case;
-using command::key_at;
-using command::ReadContext;
-using command::WriteContext;
+using contract::Args;
+using contract::CommandRow;
+using contract::equals_ignore_case;
+using contract::key_at;
+using contract::ReadContext;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 
@@ -59,7 +59,7 @@ size_t read_add_options(Args args, AddOptions* options) {
 }
 
 std::string_view refusal(const AddOptions& options, size_t words) {
-  if (words == 0 || words % 2 != 0) return command::error::kSyntax;
+  if (words == 0 || words % 2 != 0) return contract::error::kSyntax;
   if (options.nx && options.xx) {
     return "ERR XX and NX options at the same time are not compatible";
   }
@@ -97,8 +97,8 @@ Added add_member(types::SortedSetWriter& set, const AddOptions& options, std::st
 void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions& options) {
   std::vector<double> scores;
   for (size_t i = 0; i < pairs.size(); i += 2) {
-    const auto score = command::parse_double(pairs[i]);
-    if (!score) return ctx.reply.error(command::error::kNotFloat);
+    const auto score = contract::parse_double(pairs[i]);
+    if (!score) return ctx.reply.error(contract::error::kNotFloat);
     scores.push_back(*score);
   }
   Record before;

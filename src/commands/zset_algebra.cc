@@ -7,32 +7,32 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/families.h"
 #include "src/commands/sorted_reply.h"
-#include "src/commands/store_built.h"
+#include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
+#include "src/data/spill_sort.h"
 #include "src/types/combination.h"
 #include "src/types/member_table.h"
 #include "src/types/sorted_set_builder.h"
 #include "src/types/sorted_set_bytes.h"
-#include "src/types/spill_sort.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Combination;
 using types::Record;
 
@@ -76,7 +76,7 @@ void read_options(ArgReader& options, const Form& form, Query* query) {
       } else if (options.word("max")) {
         query->aggregate = Aggregate::kMax;
       } else {
-        options.fail(command::error::kSyntax);
+        options.fail(contract::error::kSyntax);
       }
     } else if (!form.stores && !form.counts && options.word("withscores")) {
       query->with_scores = true;
@@ -84,7 +84,7 @@ void read_options(ArgReader& options, const Form& form, Query* query) {
       query->limit = options.integer_between(0, std::numeric_limits<int64_t>::max(),
                                              "ERR LIMIT can't be negative");
     } else {
-      options.fail(command::error::kSyntax);
+      options.fail(contract::error::kSyntax);
     }
   }
 }
@@ -107,9 +107,9 @@ std::vector<types::CombinedSource> find_sources(types::KeyReader& keys, int db, 
 // `args` begin with the number of keys. False when an error was answered.
 template <typename Context>
 bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
-  const auto count = command::parse_integer(args[0]);
+  const auto count = contract::parse_integer(args[0]);
   if (!count) {
-    ctx.reply.error(command::error::kNotInteger);
+    ctx.reply.error(contract::error::kNotInteger);
     return false;
   }
   if (*count < 1) {
@@ -118,14 +118,14 @@ bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
     return false;
   }
   if (static_cast<uint64_t>(*count) > args.size() - 1) {
-    ctx.reply.error(command::error::kSyntax);
+    ctx.reply.error(contract::error::kSyntax);
     return false;
   }
   const auto keys = static_cast<size_t>(*count);
   bool wrong_type = false;
   query->sources = find_sources(ctx.keys, ctx.db, args.subspan(1, keys), &wrong_type);
   if (wrong_type) {
-    ctx.reply.error(command::error::kWrongType);
+    ctx.reply.error(contract::error::kWrongType);
     return false;
   }
   ArgReader options(args, 1 + keys);
@@ -138,9 +138,9 @@ bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
 }
 
 // The result in the order of the scores: the items of a sorted set, "-" where the score is -0.
-std::shared_ptr<types::SpillSort> sort_result(command::Services& services, storage::Reader& data,
-                                              const Combination& combination, size_t* longest) {
-  auto sorted = std::make_shared<types::SpillSort>(services);
+std::shared_ptr<data::SpillSort> sort_result(data::Services& services, storage::Reader& data,
+                                             const Combination& combination, size_t* longest) {
+  auto sorted = std::make_shared<data::SpillSort>(services);
   combination.walk(data, {}, [&](std::string_view element, double score) {
     const std::string_view member = types::member_of_element(element);
     *longest = std::max(*longest, member.size());
@@ -170,7 +170,7 @@ void reply_result(ReadContext& ctx, Args args, const Form& form) {
     return ctx.reply.integer(found);
   }
   size_t longest = 0;
-  const auto sorted = sort_result(ctx.services, data, combination, &longest);
+  const auto sorted = sort_result(ctx.data, data, combination, &longest);
   const bool scores = query.with_scores;
   const uint64_t size = sorted->size();
   ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * size : size);
@@ -193,7 +193,7 @@ void zintercard(ReadContext& ctx, Args args) {
                {.command = "zintercard", .operation = Operation::kIntersection, .counts = true});
 }
 
-types::BuiltValue build_result(command::Services& services, storage::Reader& data,
+types::BuiltValue build_result(data::Services& services, storage::Reader& data,
                                const Combination& combination, const types::SortedSetLimits& limits,
                                const types::PutElement& put) {
   size_t longest = 0;
@@ -209,45 +209,45 @@ types::BuiltValue build_result(command::Services& services, storage::Reader& dat
   return set.finish();
 }
 
-void store_result(WriteContext& ctx, Args args, const Form& form) {
+void store_combination(WriteContext& ctx, Args args, const Form& form) {
   Query query;
   if (!read_query(ctx, args.subspan(2), form, &query)) return;
   const Args names = args.subspan(3, query.sources.size());
   std::vector<double> weights;
   for (const types::CombinedSource& source : query.sources) weights.push_back(source.weight);
   const Combination combination(ctx.keys.data(), form.operation, std::move(query.sources));
-  store_built(ctx,
-              {.target = args[1],
-               .sources = names,
-               .is_large = combination.members() > kShortWork,
-               .kind = notify::kZset,
-               .event = form.command},
-              [&services = ctx.services, db = ctx.db, operation = form.operation,
-               aggregate = query.aggregate, weights = std::move(weights), limits = zset_limits(ctx),
-               keys_of = std::vector<std::string>(names.begin(), names.end())](
-                  types::KeyReader& keys, const types::PutElement& put) {
-                const std::vector<std::string_view> views(keys_of.begin(), keys_of.end());
-                bool wrong_type = false;
-                auto sources = find_sources(keys, db, views, &wrong_type);
-                // Then the keys have changed since, and the command runs again.
-                if (wrong_type) return types::BuiltValue{};
-                for (size_t i = 0; i < sources.size(); ++i) sources[i].weight = weights[i];
-                const Combination result(keys.data(), operation, std::move(sources), aggregate);
-                return build_result(services, keys.data(), result, limits, put);
-              });
+  store_result(
+      ctx,
+      {.target = args[1],
+       .recipe = {.sources = names, .is_large = combination.members() > kShortWork},
+       .kind = notify::kZset,
+       .event = form.command},
+      [&services = ctx.data, db = ctx.db, operation = form.operation, aggregate = query.aggregate,
+       weights = std::move(weights), limits = zset_limits(ctx),
+       keys_of = std::vector<std::string>(names.begin(), names.end())](
+          types::KeyReader& keys, const types::PutElement& put) {
+        const std::vector<std::string_view> views(keys_of.begin(), keys_of.end());
+        bool wrong_type = false;
+        auto sources = find_sources(keys, db, views, &wrong_type);
+        // Then the keys have changed since, and the command runs again.
+        if (wrong_type) return types::BuiltValue{};
+        for (size_t i = 0; i < sources.size(); ++i) sources[i].weight = weights[i];
+        const Combination result(keys.data(), operation, std::move(sources), aggregate);
+        return build_result(services, keys.data(), result, limits, put);
+      });
 }
 
 void zunionstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args,
-               {.command = "zunionstore", .operation = Operation::kUnion, .stores = true});
+  store_combination(ctx, args,
+                    {.command = "zunionstore", .operation = Operation::kUnion, .stores = true});
 }
 void zinterstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args,
-               {.command = "zinterstore", .operation = Operation::kIntersection, .stores = true});
+  store_combination(
+      ctx, args, {.command = "zinterstore", .operation = Operation::kIntersection, .stores = true});
 }
 void zdiffstore(WriteContext& ctx, Args args) {
-  store_result(ctx, args,
-               {.command = "zdiffstore", .operation = Operation::kDifference, .stores = true});
+  store_combination(ctx, args,
+                    {.command = "zdiffstore", .operation = Operation::kDifference, .stores = true});
 }
 
 constexpr CommandRow kRows[] = {
@@ -257,7 +257,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -274,7 +274,7 @@ constexpr CommandRow kRows[] = {
      .keys = {key_at(1, key::kOw | key::kUpdate),
               {.flags = key::kRo | key::kAccess,
                .begin = 2,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -290,7 +290,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -308,7 +308,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -325,7 +325,7 @@ constexpr CommandRow kRows[] = {
      .keys = {key_at(1, key::kOw | key::kUpdate),
               {.flags = key::kRo | key::kAccess,
                .begin = 2,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -343,7 +343,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -362,7 +362,7 @@ constexpr CommandRow kRows[] = {
      .keys = {key_at(1, key::kOw | key::kUpdate),
               {.flags = key::kRo | key::kAccess,
                .begin = 2,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},

@@ -4,16 +4,15 @@
 #include <optional>
 #include <string_view>
 
-#include "src/command/context.h"
 #include "src/commands/typed_key.h"
-#include "src/exec/services.h"
-#include "src/server/config.h"
-#include "src/types/sorted_set.h"
+#include "src/contract/context.h"
+#include "src/settings/config.h"
+#include "src/types/sorted_set_value.h"
 
 namespace ingot::commands {
 
-inline types::SortedSetLimits zset_limits(command::WriteContext& ctx) {
-  const auto settings = ctx.services.config.settings();
+inline types::SortedSetLimits zset_limits(contract::WriteContext& ctx) {
+  const auto settings = ctx.config.settings();
   return {.inline_max_bytes = settings->inline_max_bytes,
           .listpack_entries_max = settings->zset_max_listpack_entries,
           .listpack_value_max = settings->zset_max_listpack_value};
@@ -29,7 +28,7 @@ std::optional<types::SortedSetReader> read_zset(Context& ctx, std::string_view k
 }
 
 // Stores a sorted set that members were taken from, and tells so.
-inline void finish_removal(command::WriteContext& ctx, types::SortedSetWriter& set,
+inline void finish_removal(contract::WriteContext& ctx, types::SortedSetWriter& set,
                            std::string_view key, std::string_view event) {
   const bool left = set.finish();
   ctx.keys.notify(types::notify::kZset, event, ctx.db, key);

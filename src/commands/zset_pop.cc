@@ -6,25 +6,25 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::keys_between;
-using command::WriteContext;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::keys_between;
+using contract::WriteContext;
 using types::Found;
 using types::Record;
 using types::ScoredMember;
@@ -50,7 +50,7 @@ std::vector<ScoredMember> take(WriteContext& ctx, std::string_view name, const R
 }
 
 void pop(WriteContext& ctx, Args args, End end) {
-  if (args.size() > 3) return ctx.reply.error(command::error::kSyntax);
+  if (args.size() > 3) return ctx.reply.error(contract::error::kSyntax);
   const bool counted = args.size() == 3;
   uint64_t count = 1;
   if (counted) {
@@ -139,7 +139,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kWrite | acl::kSortedSet | acl::kSlow | acl::kBlocking,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 2,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
@@ -180,7 +180,7 @@ constexpr CommandRow kRows[] = {
      .acl = acl::kWrite | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 1,
-               .find = command::KeySpec::Find::kKeyCount,
+               .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},

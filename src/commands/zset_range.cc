@@ -8,28 +8,28 @@
 #include <string_view>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
-#include "src/commands/store_built.h"
+#include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 #include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
 namespace notify = types::notify;
-using command::ArgReader;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
-using command::WriteContext;
+using contract::ArgReader;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
+using contract::WriteContext;
 using types::Found;
 using types::RankRange;
 using types::Record;
@@ -72,7 +72,7 @@ std::string read_options(Args options, bool stores, Query* query) {
     } else if (query->by == By::kUnset && reader.word("byscore")) {
       query->by = By::kScore;
     } else {
-      reader.fail(command::error::kSyntax);
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (reader.failed()) return reader.error();
@@ -88,9 +88,9 @@ std::string read_options(Args options, bool stores, Query* query) {
 
 std::string read_bounds(std::string_view min, std::string_view max, Query* query) {
   if (query->by == By::kRank) {
-    const auto start = command::parse_integer(min);
-    const auto end = command::parse_integer(max);
-    if (!start || !end) return std::string(command::error::kNotInteger);
+    const auto start = contract::parse_integer(min);
+    const auto end = contract::parse_integer(max);
+    if (!start || !end) return std::string(contract::error::kNotInteger);
     query->start = *start;
     query->end = *end;
     return {};
@@ -258,26 +258,26 @@ void zrangestore(WriteContext& ctx, Args args) {
   Found found;
   auto set = read_zset(ctx, args[2], &source, &found);
   if (found == Found::kWrongType) return;
-  store_built(ctx,
-              {.target = args[1],
-               .sources = args.subspan(2, 1),
-               .is_large = set && find_ranks(*set, query).size() > kShortWork,
-               .kind = notify::kZset,
-               .event = "zrangestore"},
-              [db = ctx.db, limits = zset_limits(ctx),
-               words = std::vector<std::string>(args.begin(), args.end())](
-                  types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                const std::vector<std::string_view> again(words.begin(), words.end());
-                Query range;
-                (void)read_store_query(again, &range);  // it had no error
-                Record record;
-                if (types::find_as(keys, db, again[2], storage::ValueType::kSortedSet, &record) !=
-                    Found::kYes) {
-                  return {};
-                }
-                SortedSetReader from(keys.data(), record);
-                return build_range(from, range, limits, put);
-              });
+  store_result(ctx,
+               {.target = args[1],
+                .recipe = {.sources = args.subspan(2, 1),
+                           .is_large = set && find_ranks(*set, query).size() > kShortWork},
+                .kind = notify::kZset,
+                .event = "zrangestore"},
+               [db = ctx.db, limits = zset_limits(ctx),
+                words = std::vector<std::string>(args.begin(), args.end())](
+                   types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                 const std::vector<std::string_view> again(words.begin(), words.end());
+                 Query range;
+                 (void)read_store_query(again, &range);  // it had no error
+                 Record record;
+                 if (types::find_as(keys, db, again[2], storage::ValueType::kSortedSet, &record) !=
+                     Found::kYes) {
+                   return {};
+                 }
+                 SortedSetReader from(keys.data(), record);
+                 return build_range(from, range, limits, put);
+               });
 }
 
 void count(ReadContext& ctx, Args args, By by) {

@@ -9,25 +9,25 @@
 #include <utility>
 #include <vector>
 
-#include "src/command/args.h"
-#include "src/command/context.h"
 #include "src/commands/chance.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/args.h"
+#include "src/contract/context.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = command::acl;
-namespace flag = command::flag;
-namespace key = command::key;
-using command::Args;
-using command::CommandRow;
-using command::key_at;
-using command::ReadContext;
-using command::ReplySink;
+namespace acl = contract::acl;
+namespace flag = contract::flag;
+namespace key = contract::key;
+using contract::Args;
+using contract::CommandRow;
+using contract::key_at;
+using contract::ReadContext;
+using contract::ReplySink;
 using types::Found;
 using types::Record;
 using types::ScoredMember;
@@ -102,9 +102,9 @@ void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record
 // Reads count and WITHSCORES; false when an error was answered.
 bool read_request(ReplySink& reply, Args args, int64_t* count, bool* scores) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const auto given = command::parse_integer(args[2]);
+  const auto given = contract::parse_integer(args[2]);
   if (!given) {
-    reply.error(command::error::kNotInteger);
+    reply.error(contract::error::kNotInteger);
     return false;
   }
   if (*given < -kMax) {
@@ -115,9 +115,9 @@ bool read_request(ReplySink& reply, Args args, int64_t* count, bool* scores) {
   }
   *count = *given;
   if (args.size() == 3) return true;
-  *scores = command::equals_ignore_case(args[3], "withscores");
+  *scores = contract::equals_ignore_case(args[3], "withscores");
   if (args.size() > 4 || !*scores) {
-    reply.error(command::error::kSyntax);
+    reply.error(contract::error::kSyntax);
     return false;
   }
   if (*count >= -kMax / 2 && *count <= kMax / 2) return true;

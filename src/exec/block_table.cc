@@ -6,7 +6,7 @@
 
 namespace ingot::exec {
 
-void BlockTable::add(std::unique_ptr<WriteJob> job, int db, command::Block block) {
+void BlockTable::add(std::unique_ptr<WriteJob> job, int db, contract::Block block) {
   const Number number = next_number_++;
   for (const std::string& key : block.keys) by_key_[{db, key}].insert(number);
   if (block.until_ms != 0) deadlines_.insert({block.until_ms, number});
@@ -35,7 +35,7 @@ std::optional<BlockTable::Key> BlockTable::next_fed() {
 }
 
 void BlockTable::offer(const Key& key,
-                       const std::function<Served(WriteJob&, const command::Block&)>& serve,
+                       const std::function<Served(WriteJob&, const contract::Block&)>& serve,
                        const std::function<void(std::unique_ptr<WriteJob>)>& take_job) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return;

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/command/context.h"
-#include "src/exec/writer.h"
+#include "src/contract/context.h"
+#include "src/exec/write_job.h"
 
 namespace ingot::exec {
 
@@ -27,7 +27,7 @@ class BlockTable {
   size_t size() const { return waiters_.size(); }
 
   // Takes a job whose next unit, run in `db`, waits.
-  void add(std::unique_ptr<WriteJob> job, int db, command::Block block);
+  void add(std::unique_ptr<WriteJob> job, int db, contract::Block block);
 
   // A key was stored: if somebody waits for it, it joins the keys to be served.
   void fed(int db, std::string_view key);
@@ -38,7 +38,7 @@ class BlockTable {
   // Offers the key to each job that waits for it, the longest waiting first. `serve` answers
   // whether the job has been served; then `take` gets it. kStop ends the round.
   enum class Served : uint8_t { kYes, kNo, kStop };
-  void offer(const Key& key, const std::function<Served(WriteJob&, const command::Block&)>& serve,
+  void offer(const Key& key, const std::function<Served(WriteJob&, const contract::Block&)>& serve,
              const std::function<void(std::unique_ptr<WriteJob>)>& take);
 
   // When the next wait ends by itself, in Unix milliseconds; INT64_MAX: never.
@@ -53,7 +53,7 @@ class BlockTable {
   struct Waiter {
     std::unique_ptr<WriteJob> job;
     int db;
-    command::Block block;
+    contract::Block block;
   };
   std::unique_ptr<WriteJob> take(Number number);
 

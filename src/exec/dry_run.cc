@@ -1,10 +1,10 @@
-// Private runs of units in the pool; see dry_run.h.
+// Private runs in the pool: for their blocks, or for what the writer asked for.
 #include "src/exec/dry_run.h"
 
-#include "src/command/args.h"
+#include "src/contract/args.h"
+#include "src/data/reader_pool.h"
+#include "src/data/store.h"
 #include "src/exec/handlers.h"
-#include "src/exec/reader_pool.h"
-#include "src/exec/store.h"
 
 namespace ingot::exec {
 
@@ -20,13 +20,13 @@ class NoIds : public types::CollectionIds {
 
 struct Sandbox {
   explicit Sandbox(Services& services)
-      : view(services.store.view()),
-        overlay(services.store.engine(), view->snapshot(), Tier::kDisk),
-        keys(overlay, state, ids, effects, services.store.now_ms(), nullptr, false) {
+      : view(services.data.store.view()),
+        overlay(services.data.store.engine(), view->snapshot(), Tier::kDisk),
+        keys(overlay, state, ids, effects, services.data.store.now_ms(), nullptr, false) {
     state.databases = view->databases();
   }
 
-  std::shared_ptr<const View> view;
+  std::shared_ptr<const data::View> view;
   storage::Overlay overlay;
   types::KeyspaceState state;
   NoIds ids;
@@ -34,9 +34,9 @@ struct Sandbox {
   types::KeyWriter keys;
 };
 
-void follow_select(command::Args args, const Services& services, int* db) {
-  const auto chosen = command::parse_integer(args[1]);
-  const auto databases = static_cast<int64_t>(services.store.initial_state().databases.size());
+void follow_select(contract::Args args, const Services& services, int* db) {
+  const auto chosen = contract::parse_integer(args[1]);
+  const auto databases = static_cast<int64_t>(services.data.store.initial_state().databases.size());
   if (chosen && *chosen >= 0 && *chosen < databases) *db = static_cast<int>(*chosen);
 }
 
@@ -45,37 +45,41 @@ void follow_select(command::Args args, const Services& services, int* db) {
 void dry_run(Services& services, const WriteJob& job) {
   const Unit& unit = job.units[job.next];
   Sandbox sandbox(services);
-  command::EncodedReply dropped;
-  command::RespSink reply(dropped, unit.resp);
-  // In place of what was prepared nothing is asked for here: only blocks are wanted.
-  if (command::is_write(*unit.row)) {
-    (void)run_write(services, *unit.row, *unit.command, unit.db, *job.client, {}, sandbox.keys,
-                    reply);
+  contract::EncodedReply dropped;
+  contract::RespSink reply(dropped, unit.resp);
+  // What it asks the pool for is passed over: only blocks are wanted.
+  if (contract::is_write(*unit.row)) {
+    (void)run_write(services, {.row = *unit.row, .command = *unit.command, .db = unit.db}, {},
+                    sandbox.keys, reply);
     return;
   }
   int db = unit.db;
-  for (const command::QueuedCommand& queued : unit.transaction) {
-    // Session commands act on more than data and read nothing; but SELECT tells where the others do.
-    if (command::is_session(*queued.row)) {
+  for (const contract::QueuedCommand& queued : unit.transaction) {
+    // Session commands act on more than data and read nothing; but SELECT tells where the others
+    // do.
+    if (contract::is_session(*queued.row)) {
       if (queued.row->name == "select") follow_select(queued.command->args, services, &db);
       continue;
     }
-    (void)run_any(services, queued, &db, *job.client, {}, sandbox.keys, reply);
+    (void)run_any(services, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
+                  {}, sandbox.keys, reply);
     dropped.clear();
   }
 }
 
-std::shared_ptr<command::Prepared> run_preparation(Services& services,
-                                                   const command::Prepare& work) {
-  auto view = services.store.view();
-  storage::EngineReader data(services.store.engine(), view->snapshot(), Tier::kDisk);
-  types::KeyReader keys(data, view->databases(), services.store.now_ms(), nullptr);
-  storage::Status error;
-  return work(keys, services.store, &error);
+PoolOutcome do_pool_work(Services& services, const contract::PoolWork& work) {
+  const auto view = services.data.store.view();
+  // Whatever it reads passes by the cache, which it would only sweep.
+  storage::EngineReader data(services.data.store.engine(), view->snapshot(), Tier::kDisk,
+                             storage::CacheUse::kPassBy);
+  types::KeyReader keys(data, view->databases(), services.data.store.now_ms(), nullptr);
+  PoolOutcome outcome{.result = work(keys), .status = data.error()};
+  if (data.failed()) outcome.result = nullptr;
+  return outcome;
 }
 
 void warm_expiry(Services& services, size_t limit, std::function<void()> then) {
-  services.readers.submit([&services, limit, then = std::move(then)] {
+  services.data.readers.submit([&services, limit, then = std::move(then)] {
     Sandbox sandbox(services);
     (void)sandbox.keys.expire_due(limit);
     then();

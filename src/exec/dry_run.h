@@ -4,21 +4,18 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 
-#include "src/command/context.h"
+#include "src/contract/context.h"
 #include "src/exec/services.h"
-#include "src/exec/writer.h"
+#include "src/exec/write_job.h"
 
 namespace ingot::exec {
 
 // Runs the job's next unit and throws away everything it did. Blocks for the disk.
 void dry_run(Services& services, const WriteJob& job);
 
-// Does the work that WriteContext::needs() asked for; null when it failed (the unit's next run
-// asks again or answers the error). Blocks.
-std::shared_ptr<command::Prepared> run_preparation(Services& services,
-                                                   const command::Prepare& work);
+// Does what WriteContext::from_pool() asked for, at a view. Blocks.
+PoolOutcome do_pool_work(Services& services, const contract::PoolWork& work);
 
 // Loads the records of the keys whose expiry is due, at most `limit`; then calls `then` on a pool
 // thread.

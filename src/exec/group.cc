@@ -1,19 +1,19 @@
-// Running and committing a group; see group.h.
+// Running units under savepoints, committing the group, releasing its effects.
 #include "src/exec/group.h"
 
 #include <algorithm>
 
-#include "src/command/table.h"
+#include "src/contract/errors.h"
+#include "src/data/collector.h"
+#include "src/data/store.h"
 #include "src/exec/accounting.h"
-#include "src/exec/collector.h"
 #include "src/exec/handlers.h"
-#include "src/exec/store.h"
-#include "src/server/stats.h"
+#include "src/metrics/stats.h"
 
 namespace ingot::exec {
 
-using command::CommandRow;
-using command::RespSink;
+using contract::CommandRow;
+using contract::RespSink;
 using storage::Space;
 using storage::Status;
 using storage::Tier;
@@ -23,16 +23,21 @@ namespace {
 constexpr int kTriesBeforeDisk = 2;
 
 const std::string* refusal_for(const CommandRow& row, const Group::Refusals& refusals) {
-  if ((row.flags & command::flag::kWrite) == 0) return nullptr;
+  if ((row.flags & contract::flag::kWrite) == 0) return nullptr;
   if (!refusals.all.empty()) return &refusals.all;
-  if ((row.flags & command::flag::kDenyOom) != 0 && !refusals.growing.empty()) {
+  if ((row.flags & contract::flag::kDenyOom) != 0 && !refusals.growing.empty()) {
     return &refusals.growing;
   }
   return nullptr;
 }
 
+const PoolOutcome& pool_outcome(const Unit& unit, size_t index) {
+  static const PoolOutcome none;
+  return index < unit.from_pool.size() ? unit.from_pool[index] : none;
+}
+
 Earlier earlier_runs(const WriteJob& job, const Unit& unit, size_t index) {
-  return {.prepared = index < unit.prepared.size() ? unit.prepared[index] : nullptr,
+  return {.result = pool_outcome(unit, index).result,
           .in_place = job.tries >= kTriesBeforeDisk + static_cast<int>(unit.transaction.size()),
           .may_block = unit.transaction.empty(),
           .fed = {}};
@@ -41,18 +46,18 @@ Earlier earlier_runs(const WriteJob& job, const Unit& unit, size_t index) {
 }  // namespace
 
 void restore_database(const WriteJob& job, const Unit& unit) {
-  bool selects = std::ranges::any_of(unit.transaction, [](const command::QueuedCommand& queued) {
-    return command::is_session(*queued.row);
+  bool selects = std::ranges::any_of(unit.transaction, [](const contract::QueuedCommand& queued) {
+    return contract::is_session(*queued.row);
   });
   if (selects) job.client->db = unit.db;
 }
 
 Group::Group(Services& services)
     : services_(services),
-      overlay_(services.store.engine(), nullptr, services.store.probe_tier(),
-               &services.store.cache()),
-      state_(services.store.initial_state()),
-      batch_(services.store.engine().new_batch()) {}
+      overlay_(services.data.store.engine(), nullptr, services.data.store.probe_tier(),
+               &services.data.store.cache()),
+      state_(services.data.store.initial_state()),
+      batch_(services.data.store.engine().new_batch()) {}
 
 Group::Savepoint Group::savepoint() const {
   return {.overlay = overlay_.savepoint(),
@@ -67,108 +72,121 @@ void Group::rollback(const Savepoint& savepoint) {
 }
 
 types::KeyWriter Group::key_writer(types::AccessClock* access) {
-  types::KeyWriter keys(overlay_, state_, services_.store.ids(), effects_, services_.store.now_ms(),
-                        access, collect_touched_ || !watches_.empty());
+  types::KeyWriter keys(overlay_, state_, services_.data.store.ids(), effects_,
+                        services_.data.store.now_ms(), access,
+                        collect_touched_ || !watches_.empty());
   keys.want_events(wanted_events_);
   return keys;
 }
 
-Group::Outcome Group::run(WriteJob& job, const Refusals& refusals,
-                          std::optional<command::Fed> fed) {
-  Unit& unit = job.units[job.next];
+Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed) {
+  const Unit& unit = job.units[job.next];
   if (unit.row == nullptr) {
     job.replies.bytes.append(unit.canned);
-    return Outcome::kDone;
+    return Done{};
   }
   // Whoever is fed now is served now: those who wait behind must not overtake.
-  bool patient = fed || job.tries >= kTriesBeforeDisk;
-  overlay_.set_tier(patient ? Tier::kDisk : services_.store.probe_tier());
-  if (patient && !fed) server::add(services_.stats.writer_disk_reads);
+  const bool patient = fed || job.tries >= kTriesBeforeDisk;
+  overlay_.set_tier(patient ? Tier::kDisk : services_.data.store.probe_tier());
+  if (patient && !fed) metrics::add(services_.data.stats.writer_disk_reads);
   overlay_.reset_outcome();
-  work_ = nullptr;
-  work_index_ = 0;
-  block_.reset();
 
-  Savepoint before = savepoint();
-  size_t mark = job.replies.bytes.size();
-  types::KeyWriter keys = key_writer(&services_.store.access());
-  command::EncodedReply dropped;
+  const Savepoint before = savepoint();
+  const size_t mark = job.replies.bytes.size();
+  types::KeyWriter keys = key_writer(&services_.data.store.access());
+  contract::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
-  if (unit.transaction.empty() && !std::holds_alternative<command::Control>(unit.row->handler)) {
-    run_command(job, unit, refusals, fed, keys, reply);
-  } else {
-    run_transaction(job, unit, refusals, keys, reply);
-  }
-  if (overlay_.missed() || work_) {
+  const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
+  Outcome outcome = is_exec ? run_transaction(job, refusals, keys, reply)
+                            : run_command(job, refusals, fed, keys, reply);
+  if (overlay_.missed()) outcome = NeedsDisk{};
+  if (std::holds_alternative<NeedsDisk>(outcome) || std::holds_alternative<NeedsPool>(outcome)) {
     rollback(before);
     job.replies.truncate(mark);
-    return work_ && !overlay_.missed() ? Outcome::kNeedsWork : Outcome::kNeedsDisk;
+    return outcome;
   }
   if (overlay_.failed()) {
     rollback(before);
     job.replies.truncate(mark);
-    reply.error(storage_error(overlay_.error()));
+    reply.error(contract::storage_error(overlay_.error()));
     overlay_.reset_outcome();
-    return Outcome::kDone;
+    return Done{};
   }
   keep(job, keys, before);
-  return block_ ? Outcome::kBlocks : Outcome::kDone;
+  return outcome;
 }
 
-void Group::run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
-                        std::optional<command::Fed> fed, types::KeyWriter& keys, RespSink& reply) {
+// What the pool could not make because storage failed, the command cannot either.
+bool Group::latch_failure(const PoolOutcome& outcome) {
+  if (outcome.status.ok()) return false;
+  overlay_.latch_error(outcome.status);
+  return true;
+}
+
+Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
+                           std::optional<contract::Fed> fed, types::KeyWriter& keys,
+                           RespSink& reply) {
+  const Unit& unit = job.units[job.next];
   if (const std::string* refusal = refusal_for(*unit.row, refusals)) {
     count_rejected(services_, unit.row, *refusal);
     reply.error(*refusal);
-    return;
+    return Done{};
   }
-  Savepoint before = savepoint();
+  if (latch_failure(pool_outcome(unit, 0))) return Done{};
+  const Savepoint before = savepoint();
   Accounting accounting(services_, *unit.row);
   Earlier earlier = earlier_runs(job, unit, 0);
   earlier.fed = fed;
-  Wish wish =
-      run_write(services_, *unit.row, *unit.command, unit.db, *job.client, earlier, keys, reply);
-  work_ = std::move(wish.work);
-  block_ = std::move(wish.block);
-  if (overlay_.failed() || work_ || block_) return;
+  Wish wish = run_write(services_, {.row = *unit.row, .command = *unit.command, .db = unit.db},
+                        earlier, keys, reply);
+  if (wish.work) return NeedsPool{.work = std::move(wish.work)};
+  if (wish.block) return Waits{.block = std::move(*wish.block)};
+  if (overlay_.failed()) return Done{};
   if (reply.undoes()) rollback(before);
   accounting.kept(reply, &keys);
+  return Done{};
 }
 
-void Group::run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals,
-                            types::KeyWriter& keys, RespSink& reply) {
+Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
+                               types::KeyWriter& keys, RespSink& reply) {
+  const Unit& unit = job.units[job.next];
   Accounting accounting(services_, *unit.row);
-  bool broken = watches_.broken(job.client->id, keys);
+  const bool broken = watches_.broken(job.client->id, keys);
   effects_.unwatch = true;
   if (broken) {
     reply.null_array();
     accounting.kept(reply, nullptr);
-    return;
+    return Done{};
   }
-  for (const command::QueuedCommand& queued : unit.transaction) {
+  for (const contract::QueuedCommand& queued : unit.transaction) {
     if (const std::string* refusal = refusal_for(*queued.row, refusals)) {
       reply.error("EXECABORT Transaction discarded because of: " + *refusal);
       accounting.kept(reply, nullptr);
-      return;
+      return Done{};
     }
   }
   reply.array(unit.transaction.size());
   int db = unit.db;
   restore_database(job, unit);
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
-    const command::QueuedCommand& queued = unit.transaction[i];
-    Savepoint before = savepoint();
+    const contract::QueuedCommand& queued = unit.transaction[i];
+    if (latch_failure(pool_outcome(unit, i))) return Done{};
+    const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
     keys.missed.clear();
     Accounting each(services_, *queued.row);
-    work_ = run_any(services_, queued, &db, *job.client, earlier_runs(job, unit, i), keys, reply);
-    work_index_ = i;
-    if (overlay_.failed() || work_) return;
+    contract::PoolWork work =
+        run_any(services_, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
+                earlier_runs(job, unit, i), keys, reply);
+    if (work) return NeedsPool{.work = std::move(work), .index = i};
+    if (overlay_.failed()) return Done{};
+    if (contract::is_session(*queued.row)) db = job.client->db;
     if (reply.undoes()) rollback(before);
     each.kept(reply, &keys);
     reply.clear_erred();
   }
   accounting.kept(reply, nullptr);
+  return Done{};
 }
 
 // The unit stays: what it did to WATCH takes effect now, for the units behind it.
@@ -207,7 +225,7 @@ bool Group::exists(int db, std::string_view key) {
 }
 
 bool Group::expire(size_t limit, bool may_read_disk) {
-  overlay_.set_tier(may_read_disk ? Tier::kDisk : services_.store.probe_tier());
+  overlay_.set_tier(may_read_disk ? Tier::kDisk : services_.data.store.probe_tier());
   overlay_.reset_outcome();
   Savepoint before = savepoint();
   types::KeyWriter keys = key_writer(nullptr);
@@ -243,12 +261,12 @@ Status Group::write(storage::Durability durability) {
   overlay_.write_to(batch_.get());
   auto write = [&] {
     overlay_.begin_cache_changes();
-    Status status = services_.store.engine().write(*batch_, durability);
+    Status status = services_.data.store.engine().write(*batch_, durability);
     overlay_.end_cache_changes(status.ok());
     return status;
   };
   if (state_.databases_before.empty()) return write();
-  return services_.store.publish_databases(state_.databases, write);
+  return services_.data.store.publish_databases(state_.databases, write);
 }
 
 Status Group::commit(storage::Durability durability) {
@@ -266,15 +284,15 @@ Status Group::commit(storage::Durability durability) {
 }
 
 void Group::release() {
-  server::Stats& stats = services_.stats;
-  if (effects_.expired_keys != 0) server::add(stats.expired_keys, effects_.expired_keys);
-  if (effects_.lookup_hits != 0) server::add(stats.keyspace_hits, effects_.lookup_hits);
-  if (effects_.lookup_misses != 0) server::add(stats.keyspace_misses, effects_.lookup_misses);
-  if (effects_.changes != 0) server::add(stats.changes_since_save, effects_.changes);
+  metrics::Stats& stats = services_.data.stats;
+  if (effects_.expired_keys != 0) metrics::add(stats.expired_keys, effects_.expired_keys);
+  if (effects_.lookup_hits != 0) metrics::add(stats.keyspace_hits, effects_.lookup_hits);
+  if (effects_.lookup_misses != 0) metrics::add(stats.keyspace_misses, effects_.lookup_misses);
+  if (effects_.changes != 0) metrics::add(stats.changes_since_save, effects_.changes);
   if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
-    services_.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
+    services_.data.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
   }
-  if (!effects_.events.empty()) services_.on_events(effects_.events);
+  if (!effects_.events.empty()) services_.events.tell(effects_.events);
 }
 
 }  // namespace ingot::exec

@@ -6,10 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "src/exec/services.h"
 #include "src/exec/watch_table.h"
-#include "src/exec/writer.h"
+#include "src/exec/write_job.h"
 #include "src/types/keyspace.h"
 #include "storage/overlay.h"
 
@@ -19,35 +20,34 @@ namespace ingot::exec {
 // began. (Only one with session commands has the client to itself, and only that can change it.)
 void restore_database(const WriteJob& job, const Unit& unit);
 
+// How a run of a unit ended.
+struct Done {};       // it took effect in the group, and its reply is among the job's
+struct NeedsDisk {};  // undone: memory cannot answer what it reads
+struct NeedsPool {    // undone: a command asked for something that the pool is to make first
+  contract::PoolWork work;
+  size_t index = 0;  // of the command in the unit
+};
+struct Waits {  // a blocking command that found nothing
+  contract::Block block;
+};
+using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits>;
+
 class Group {
  public:
   explicit Group(Services& services);
-
-  enum class Outcome : uint8_t {
-    kDone,
-    kNeedsDisk,  // undone: reads that memory cannot answer
-    kNeedsWork,  // undone: `work()` is to be done in the pool first
-    kBlocks,     // it waits, as `take_block()` says
-  };
 
   struct Refusals {
     const std::string& all;
     const std::string& growing;
   };
-  // Runs job.units[job.next]; its reply is appended to the job's. `fed`: it waited, and a key of
-  // its was stored or has gone.
-  Outcome run(WriteJob& job, const Refusals& refusals, std::optional<command::Fed> fed = {});
-  // After kBlocks.
-  command::Block take_block() { return std::move(*block_); }
+  // Runs job.units[job.next]. `fed`: it waited, and a key of its was stored or has gone.
+  Outcome run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed = {});
   // What happens to keys is collected for others than those who WATCH.
   void collect_touched(bool collect) { collect_touched_ = collect; }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
   // Of the units since the last call: what was stored, and which databases changed.
   types::Effects take_touched();
   bool exists(int db, std::string_view key);
-  // After kNeedsWork: what is to be done, and for which command of the unit.
-  const command::Prepare& work() const { return work_; }
-  size_t work_index() const { return work_index_; }
 
   // Removes what is due, at most `limit` keys. False when the disk is needed (undone).
   bool expire(size_t limit, bool may_read_disk);
@@ -71,11 +71,12 @@ class Group {
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);
   types::KeyWriter key_writer(types::AccessClock* access);
-  void run_command(WriteJob& job, Unit& unit, const Refusals& refusals,
-                   std::optional<command::Fed> fed, types::KeyWriter& keys,
-                   command::RespSink& reply);
-  void run_transaction(WriteJob& job, Unit& unit, const Refusals& refusals, types::KeyWriter& keys,
-                       command::RespSink& reply);
+  Outcome run_command(const WriteJob& job, const Refusals& refusals,
+                      std::optional<contract::Fed> fed, types::KeyWriter& keys,
+                      contract::RespSink& reply);
+  Outcome run_transaction(const WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
+                          contract::RespSink& reply);
+  bool latch_failure(const PoolOutcome& outcome);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
   void put_counts();
   storage::Status write(storage::Durability durability);
@@ -86,9 +87,6 @@ class Group {
   types::KeyspaceState state_;
   types::Effects effects_;
   WatchTable watches_;
-  command::Prepare work_;
-  size_t work_index_ = 0;
-  std::optional<command::Block> block_;
   bool collect_touched_ = false;
   uint32_t wanted_events_ = 0;
   types::Effects::Savepoint taken_{};  // up to where take_touched() has told

@@ -1,62 +1,62 @@
-// Calling handlers by kind; see handlers.h.
+// Making each kind of handler its context.
 #include "src/exec/handlers.h"
 
-#include "src/exec/writer.h"
-#include "src/types/staged_string.h"
+#include "src/data/built_argument.h"
 
 namespace ingot::exec {
 
-std::string storage_error(const storage::Status& status) {
-  if (status.code() == storage::Status::Code::kNoSpace) {
-    return "MISCONF Errors writing to the AOF file: No space left on device";
-  }
-  return "ERR storage error: " + status.message();
-}
-
-void run_read(Services& services, const command::CommandRow& row, command::Args args, int db,
-              std::shared_ptr<const View> view, types::KeyReader& keys,
-              command::ReplySink& reply) {
-  command::ReadContext context{
-      .keys = keys, .reply = reply, .db = db, .services = services, .view = std::move(view)};
-  keys.keeps_missed = services.writer.wants_event(types::notify::kKeyMiss);
-  std::get<command::ReadHandler>(row.handler)(context, args);
-}
-
-Wish run_write(Services& services, const command::CommandRow& row,
-                           const net::Command& command, int db, command::Client& client,
-                           const Earlier& earlier, types::KeyWriter& keys,
-                           command::ReplySink& reply) {
-  auto* staged = static_cast<types::StagedString*>(command.stage.get());
-  command::WriteContext context{.keys = keys,
+void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
+              types::KeyReader& keys, contract::ReplySink& reply) {
+  contract::ReadContext context{.keys = keys,
                                 .reply = reply,
-                                .db = db,
-                                .services = services,
-                                .client = client,
-                                .staged = staged,
-                                .prepared = earlier.prepared,
-                                .in_place = earlier.in_place,
-                                .may_block = earlier.may_block,
-                                .fed = earlier.fed};
-  std::get<command::WriteHandler>(row.handler)(context, command.args);
-  return {.work = context.work(), .block = std::move(context.blocked())};
+                                .db = call.db,
+                                .config = services.data.config,
+                                .data = services.data,
+                                .server = services.server,
+                                .view = std::move(view)};
+  keys.keeps_missed = (services.events.kinds() & types::notify::kKeyMiss) != 0;
+  std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);
 }
 
-command::Prepare run_any(Services& services, const command::QueuedCommand& queued, int* db,
-                         command::Client& client, const Earlier& earlier, types::KeyWriter& keys,
-                         command::RespSink& reply) {
-  const command::CommandRow& row = *queued.row;
-  if (command::is_write(row)) {
-    return run_write(services, row, *queued.command, *db, client, earlier, keys, reply).work;
+Wish run_write(Services& services, const Call& call, const Earlier& earlier, types::KeyWriter& keys,
+               contract::ReplySink& reply) {
+  contract::WriteContext context{
+      .keys = keys,
+      .reply = reply,
+      .db = call.db,
+      .config = services.data.config,
+      .data = services.data,
+      .argument = static_cast<data::BuiltArgument*>(call.command.sink.get()),
+      .earlier = earlier.result,
+      .in_place = earlier.in_place,
+      .may_block = earlier.may_block,
+      .fed = earlier.fed};
+  std::get<contract::WriteHandler>(call.row.handler)(context, call.command.args);
+  return {.work = std::move(context.work_), .block = std::move(context.block_)};
+}
+
+contract::PoolWork run_any(Services& services, const Call& call, contract::Client& client,
+                           const Earlier& earlier, types::KeyWriter& keys,
+                           contract::RespSink& reply) {
+  if (contract::is_write(call.row)) return run_write(services, call, earlier, keys, reply).work;
+  if (contract::is_read(call.row)) {
+    run_read(services, call, nullptr, keys, reply);
+  } else {
+    run_session(services, call, client, reply, /*in_exec=*/true);
   }
-  if (command::is_read(row)) {
-    run_read(services, row, queued.command->args, *db, nullptr, keys, reply);
-    return {};
-  }
-  command::SessionContext context{
-      .client = client, .reply = reply, .services = services, .in_exec = true};
-  std::get<command::SessionHandler>(row.handler)(context, queued.command->args);
-  *db = client.db;
   return {};
+}
+
+void run_session(Services& services, const Call& call, contract::Client& client,
+                 contract::ReplySink& reply, bool in_exec) {
+  contract::SessionContext context{.client = client,
+                                   .reply = reply,
+                                   .config = services.data.config,
+                                   .clients = services.clients,
+                                   .table = services.table,
+                                   .server = services.server,
+                                   .in_exec = in_exec};
+  std::get<contract::SessionHandler>(call.row.handler)(context, call.command.args);
 }
 
 }  // namespace ingot::exec

@@ -1,47 +1,51 @@
-// Runs one command's handler, whatever its kind, and words the errors that executors share.
+// Runs one command's handler, whatever its kind.
 #pragma once
 
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "src/command/client.h"
-#include "src/command/context.h"
+#include "src/contract/client.h"
+#include "src/contract/context.h"
 #include "src/exec/services.h"
-#include "storage/status.h"
 
 namespace ingot::exec {
 
-// What a client is told when storage failed under its command.
-std::string storage_error(const storage::Status& status);
+// What is run; a container's row is its subcommand's.
+struct Call {
+  const contract::CommandRow& row;
+  const net::Command& command;
+  int db;
+};
 
-void run_read(Services& services, const command::CommandRow& row, command::Args args, int db,
-              std::shared_ptr<const View> view, types::KeyReader& keys,
-              command::ReplySink& reply);
+// `view`: see ReadContext::view.
+void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
+              types::KeyReader& keys, contract::ReplySink& reply);
 
 // What a write command's run is given beside its arguments; see WriteContext.
 struct Earlier {
-  std::shared_ptr<command::Prepared> prepared;
+  std::shared_ptr<contract::PoolResult> result;
   bool in_place = false;
   bool may_block = false;
-  std::optional<command::Fed> fed;
+  std::optional<contract::Fed> fed;
 };
 
 // What it asked for instead of answering, if anything.
 struct Wish {
-  command::Prepare work;  // to be done in the pool
-  std::optional<command::Block> block;
+  contract::PoolWork work;
+  std::optional<contract::Block> block;
 };
-Wish run_write(Services& services, const command::CommandRow& row,
-                           const net::Command& command, int db, command::Client& client,
-                           const Earlier& earlier, types::KeyWriter& keys,
-                           command::ReplySink& reply);
+Wish run_write(Services& services, const Call& call, const Earlier& earlier, types::KeyWriter& keys,
+               contract::ReplySink& reply);
 
-// Of a transaction: reads, writes and session commands alike. `*db` follows SELECT; the protocol
-// version of `reply` follows HELLO. Answers the work that is to be done in the pool, if any.
-command::Prepare run_any(Services& services, const command::QueuedCommand& queued, int* db,
-                         command::Client& client, const Earlier& earlier, types::KeyWriter& keys,
-                         command::RespSink& reply);
+// Of a transaction: reads, writes and session commands alike. SELECT changes the client's database;
+// the protocol version of `reply` follows HELLO. Answers the work that is to be done in the pool,
+// if any.
+contract::PoolWork run_any(Services& services, const Call& call, contract::Client& client,
+                           const Earlier& earlier, types::KeyWriter& keys,
+                           contract::RespSink& reply);
+
+// `in_exec`: see SessionContext.
+void run_session(Services& services, const Call& call, contract::Client& client,
+                 contract::ReplySink& reply, bool in_exec);
 
 }  // namespace ingot::exec

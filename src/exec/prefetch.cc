@@ -4,9 +4,9 @@
 #include <atomic>
 #include <memory>
 
-#include "src/command/table.h"
-#include "src/exec/reader_pool.h"
-#include "src/exec/store.h"
+#include "src/contract/table.h"
+#include "src/data/reader_pool.h"
+#include "src/data/store.h"
 
 namespace ingot::exec {
 
@@ -14,15 +14,15 @@ using storage::Lookup;
 using storage::Space;
 using storage::Tier;
 
-void add_cold_keys(Services& services, const command::CommandRow& row, command::Args args,
+void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,
                    storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys) {
   std::string value;
-  for (const command::KeyAt& key : command::keys_of(row, args)) {
+  for (const contract::KeyAt& key : contract::keys_of(row, args)) {
     if (meta_keys->size() >= kPrefetchKeysMax) return;
     std::string meta_key = storage::meta_key(keyspace, args[key.index]);
-    Lookup found = services.store.can_probe()
-                       ? services.store.engine().get(nullptr, Space::kMeta, meta_key,
-                                                     Tier::kCacheOnly, &value, nullptr)
+    Lookup found = services.data.store.can_probe()
+                       ? services.data.store.engine().get(nullptr, Space::kMeta, meta_key,
+                                                          Tier::kCacheOnly, &value, nullptr)
                        : Lookup::kMiss;
     if (found == Lookup::kMiss) meta_keys->push_back(std::move(meta_key));
   }
@@ -45,18 +45,18 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
   shared->left = meta_keys.size();
   shared->keys = std::move(meta_keys);
   shared->then = std::move(then);
-  std::vector<ReaderPool::Task> tasks;
+  std::vector<data::ReaderPool::Task> tasks;
   tasks.reserve(shared->keys.size());
   for (size_t i = 0; i < shared->keys.size(); ++i) {
     tasks.emplace_back([&services, shared, i] {
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
-      (void)services.store.engine().get(nullptr, Space::kMeta, shared->keys[i], Tier::kDisk,
-                                        &value, nullptr);
+      (void)services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i], Tier::kDisk,
+                                             &value, nullptr);
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
     });
   }
-  services.readers.submit(std::move(tasks));
+  services.data.readers.submit(std::move(tasks));
 }
 
 }  // namespace ingot::exec

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/command/row.h"
+#include "src/contract/row.h"
 #include "src/exec/services.h"
 #include "src/types/keyspace.h"
 
@@ -17,7 +17,7 @@ inline constexpr size_t kPrefetchKeysMax = 1024;
 
 // Adds the metadata keys of the command's declared keys that memory cannot answer at the moment.
 // Any thread. Without a probe every key is added.
-void add_cold_keys(Services& services, const command::CommandRow& row, command::Args args,
+void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,
                    storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys);
 
 // Reads them in the pool, then calls `then` on the thread that finished last. `then` runs at once

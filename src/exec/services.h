@@ -1,50 +1,38 @@
-// The parts of the running server that commands may reach, by reference; made by the composition
-// root, and outliving every command. Each part has its own thread rule.
+// The parts of the running server that executing commands needs, by reference; made by the
+// composition root, and outliving every command. Each part has its own thread rule.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <span>
 
+#include "src/data/services.h"
 #include "src/types/events.h"
 
-namespace ingot::command {
-class Table;
-}
-namespace ingot::net {
-class Server;
-}
-namespace ingot::server {
+namespace ingot::contract {
 class ClientRegistry;
-class Config;
-class Lifecycle;
-class Stats;
-}  // namespace ingot::server
-namespace ingot::types {
-class KeyCursors;
-}
+class RunningServer;
+class Table;
+}  // namespace ingot::contract
 
 namespace ingot::exec {
 
-class Collector;
-class ReaderPool;
-class Store;
-class Writer;
+// Who hears what happens to keys: from the writer, after the commit, and ("keymiss") from whichever
+// thread reads that a key is not there.
+struct EventHook {
+  std::function<void(std::span<const types::Event>)> tell = {};  // empty: nothing is collected
+  std::atomic<uint32_t> wanted{0};                               // bits of types::notify
+
+  uint32_t kinds() const { return tell ? wanted.load(std::memory_order_relaxed) : 0; }
+};
 
 struct Services {
-  Store& store;
-  Writer& writer;
-  ReaderPool& readers;
-  Collector& collector;
-  server::Config& config;
-  server::ClientRegistry& clients;
-  server::Stats& stats;
-  server::Lifecycle& lifecycle;
-  const command::Table& table;
-  types::KeyCursors& cursors;
-  net::Server* net;  // null in tests that run commands in process
-  // Told by the writer, after the commit, what happened to keys, and by whichever thread reads that
-  // a key is not there ("keymiss"). May be empty: then nothing is collected.
-  std::function<void(std::span<const types::Event>)> on_events = {};
+  data::Services data;
+  contract::ClientRegistry& clients;
+  contract::RunningServer& server;
+  const contract::Table& table;
+  EventHook& events;
 };
 
 }  // namespace ingot::exec

@@ -1,15 +1,16 @@
 // The order of commands and replies on one connection; see session.h.
 #include "src/exec/session.h"
 
-#include "src/server/client_registry.h"
-#include "src/server/log.h"
-#include "src/types/staged_string.h"
+#include "src/contract/client_registry.h"
+#include "src/data/built_argument.h"
+#include "src/metrics/log.h"
 
 namespace ingot::exec {
 
-Session::Session(Services& services, net::Connection& connection,
-                 std::shared_ptr<command::Client> client)
+Session::Session(Services& services, Writer& writer, net::Connection& connection,
+                 std::shared_ptr<contract::Client> client)
     : services_(services),
+      writer_(writer),
       connection_(&connection),
       thread_(connection.thread()),
       client_(std::move(client)) {}
@@ -21,15 +22,15 @@ void Session::on_commands(net::BatchPtr batch) {
   advance();
 }
 
-std::shared_ptr<net::ArgumentStage> Session::stage_argument(
-    std::span<const std::string_view> args, uint64_t bytes) {
+std::shared_ptr<net::ArgumentSink> Session::argument_sink(std::span<const std::string_view> args,
+                                                          uint64_t bytes) {
   if (args.empty()) return nullptr;
-  const command::CommandRow* row = services_.table.find(args[0]);
+  const contract::CommandRow* row = services_.table.find(args[0]);
   if (row == nullptr || row->value_index == 0 ||
       args.size() != static_cast<size_t>(row->value_index) || closing_) {
     return nullptr;
   }
-  return std::make_shared<types::StagedString>(services_, thread_, bytes);
+  return std::make_shared<data::BuiltArgument>(services_.data, thread_, bytes);
 }
 
 void Session::on_protocol_error(std::string_view error) {
@@ -40,10 +41,10 @@ void Session::on_protocol_error(std::string_view error) {
 void Session::on_close(std::string_view reason) {
   // What the server itself decided, an operator wants to know.
   if (reason.starts_with("Closing client") || reason.starts_with("Closed for")) {
-    server::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
+    metrics::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
   }
-  if (watching_) services_.writer.unwatch(client_->id);
-  if (blocking_) services_.writer.unblock(client_->id);
+  if (watching_) writer_.unwatch(client_->id);
+  if (blocking_) writer_.unblock(client_->id);
   services_.clients.remove(client_->id);
   connection_ = nullptr;
   closing_ = true;
@@ -59,8 +60,8 @@ void Session::kill() {
 void Session::advance() {
   deliver_done();
   run_view_.reset();
-  databases_ = services_.store.databases();
-  now_ms_ = services_.store.now_ms();
+  databases_ = services_.data.store.databases();
+  now_ms_ = services_.data.store.now_ms();
   client_->last_command_ms.store(now_ms_, std::memory_order_relaxed);
   while (!inbox_.empty() && !exclusive_ && !closing_ && !output_full()) {
     Incoming& incoming = inbox_.front();
@@ -72,7 +73,7 @@ void Session::advance() {
     closing_ = true;
   }
   if (!job_in_flight_) submit_job();
-  if (!tasks_.empty()) services_.readers.submit(std::exchange(tasks_, {}));
+  if (!tasks_.empty()) services_.data.readers.submit(std::exchange(tasks_, {}));
   run_view_.reset();
   bool stopped = output_full();
   settle();
@@ -96,7 +97,7 @@ Session::SlotPtr Session::open_slot() {
   return slots_.emplace_back(std::make_shared<Slot>());
 }
 
-void Session::answer(command::EncodedReply reply) {
+void Session::answer(contract::EncodedReply reply) {
   if (assembling_) {
     // Keeps its place among the writes around it.
     assembling_->units.push_back({.canned = std::move(reply.bytes)});
@@ -112,7 +113,7 @@ void Session::answer(command::EncodedReply reply) {
   slots_.back()->reply.bytes.append(reply.bytes);
 }
 
-void Session::deliver(command::EncodedReply& reply) {
+void Session::deliver(contract::EncodedReply& reply) {
   if (connection_ == nullptr) return;
   size_t sent = 0;
   for (auto& body : reply.bodies) {
@@ -162,13 +163,13 @@ void Session::submit_job() {
   prefetched_ = 0;
   assembling_->thread = &thread_;
   assembling_->done = [self = shared_from_this(),
-                       slot = std::move(assembling_slot_)](command::EncodedReply reply) mutable {
+                       slot = std::move(assembling_slot_)](contract::EncodedReply reply) mutable {
     self->on_job_done(std::move(slot), std::move(reply));
   };
-  services_.writer.submit(std::move(assembling_));
+  writer_.submit(std::move(assembling_));
 }
 
-void Session::on_job_done(SlotPtr slot, command::EncodedReply reply) {
+void Session::on_job_done(SlotPtr slot, contract::EncodedReply reply) {
   slot->reply = std::move(reply);
   complete(*slot);
   job_in_flight_ = false;

@@ -15,26 +15,26 @@
 #include <vector>
 
 #include "net/connection.h"
-#include "src/command/client.h"
-#include "src/command/context.h"
-#include "src/command/reply.h"
-#include "src/command/row.h"
-#include "src/command/table.h"
-#include "src/exec/reader_pool.h"
+#include "src/contract/client.h"
+#include "src/contract/context.h"
+#include "src/contract/reply.h"
+#include "src/contract/row.h"
+#include "src/contract/table.h"
+#include "src/data/reader_pool.h"
+#include "src/data/store.h"
 #include "src/exec/services.h"
-#include "src/exec/store.h"
 #include "src/exec/writer.h"
 
 namespace ingot::exec {
 
 class Session : public net::Handler, public std::enable_shared_from_this<Session> {
  public:
-  Session(Services& services, net::Connection& connection,
-          std::shared_ptr<command::Client> client);
+  Session(Services& services, Writer& writer, net::Connection& connection,
+          std::shared_ptr<contract::Client> client);
 
   void on_commands(net::BatchPtr batch) override;
-  std::shared_ptr<net::ArgumentStage> stage_argument(std::span<const std::string_view> args,
-                                                     uint64_t bytes) override;
+  std::shared_ptr<net::ArgumentSink> argument_sink(std::span<const std::string_view> args,
+                                                   uint64_t bytes) override;
   void on_output_drained() override;
   void on_protocol_error(std::string_view error) override;
   void on_close(std::string_view reason) override;
@@ -46,7 +46,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   // A place in the order of replies.
   struct Slot {
     bool done = false;
-    command::EncodedReply reply;
+    contract::EncodedReply reply;
   };
   using SlotPtr = std::shared_ptr<Slot>;
 
@@ -58,14 +58,14 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void advance();
   // --- session.cc: order
   SlotPtr open_slot();
-  void answer(command::EncodedReply reply);  // a reply that is complete now, in its place
-  void deliver(command::EncodedReply& reply);
+  void answer(contract::EncodedReply reply);  // a reply that is complete now, in its place
+  void deliver(contract::EncodedReply& reply);
   void deliver_done();
   void settle();  // delivers what is complete, pauses and resumes reading, closes
   bool idle() const;
   bool output_full() const;
   void submit_job();
-  void on_job_done(SlotPtr slot, command::EncodedReply reply);
+  void on_job_done(SlotPtr slot, contract::EncodedReply reply);
   void on_read_done(SlotPtr slot);
   void complete(Slot& slot);
   void end_exclusive();
@@ -73,28 +73,28 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   // --- session_dispatch.cc: routing
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
   bool debug_allowed() const;
-  std::string refusal(const command::Resolved& resolved, const std::string& resolve_error);
-  void reject(const command::CommandRow* row, std::string_view error);
-  Step route(const command::QueuedCommand& queued);
-  void enqueue_in_multi(const command::QueuedCommand& queued);
-  Step exec(const command::QueuedCommand& queued);
-  Step run_session(const command::QueuedCommand& queued);
-  Step block(const command::QueuedCommand& queued);
+  std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
+  void reject(const contract::CommandRow* row, std::string_view error);
+  Step route(const contract::QueuedCommand& queued);
+  void enqueue_in_multi(const contract::QueuedCommand& queued);
+  Step exec(const contract::QueuedCommand& queued);
+  Step run_session(const contract::QueuedCommand& queued);
+  Step block(const contract::QueuedCommand& queued);
   Step queue_write(Unit unit);
-  void prefetch_behind_write(const command::QueuedCommand& queued);
+  void prefetch_behind_write(const contract::QueuedCommand& queued);
   void close_transaction();
   void discard_transaction();
   bool silent() const;
   void after_command();
 
   // --- session_reads.cc
-  Step read(const command::QueuedCommand& queued);
-  bool probe(const command::QueuedCommand& queued);
-  bool try_read(const command::QueuedCommand& queued, storage::Reader& data,
-                const types::DatabaseMap& databases, std::shared_ptr<const View> view);
-  void read_in_pool(const command::QueuedCommand& queued);
-  void read_transaction(std::vector<command::QueuedCommand> transaction,
-                        const command::CommandRow& exec_row);
+  Step read(const contract::QueuedCommand& queued);
+  bool probe(const contract::QueuedCommand& queued);
+  bool try_read(const contract::QueuedCommand& queued, storage::Reader& data,
+                const types::DatabaseMap& databases, std::shared_ptr<const data::View> view);
+  void read_in_pool(const contract::QueuedCommand& queued);
+  void read_transaction(std::vector<contract::QueuedCommand> transaction,
+                        const contract::CommandRow& exec_row);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
   // Enough to keep a disk busy; bounded, because their replies wait in memory.
@@ -102,9 +102,10 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   static constexpr size_t kJobUnitsMax = 4096;
 
   Services& services_;
+  Writer& writer_;
   net::Connection* connection_;  // null once closed
   net::IoThread& thread_;
-  const std::shared_ptr<command::Client> client_;
+  const std::shared_ptr<contract::Client> client_;
 
   struct Incoming {
     net::BatchPtr batch;
@@ -128,11 +129,11 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   size_t pending_bytes_ = 0;
   size_t prefetched_ = 0;  // commands behind the running job whose blocks were asked for
 
-  std::shared_ptr<const View> run_view_;
-  Store::Databases databases_;
+  std::shared_ptr<const data::View> run_view_;
+  data::Store::Databases databases_;
   int64_t now_ms_ = 0;
-  std::vector<ReaderPool::Task> tasks_;  // submitted together
-  command::EncodedReply scratch_;
+  std::vector<data::ReaderPool::Task> tasks_;  // submitted together
+  contract::EncodedReply scratch_;
 };
 
 }  // namespace ingot::exec

@@ -2,27 +2,28 @@
 #include <algorithm>
 
 #include "src/exec/accounting.h"
+#include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
-#include "src/server/config.h"
+#include "src/settings/config.h"
 
 namespace ingot::exec {
 
-using command::CommandRow;
-using command::QueuedCommand;
+using contract::CommandRow;
+using contract::QueuedCommand;
 
 namespace {
 
 constexpr std::string_view kNotQueued[] = {"exec", "discard", "multi", "watch", "quit", "reset"};
 
-bool runs_inside_multi(const command::Resolved& resolved) {
+bool runs_inside_multi(const contract::Resolved& resolved) {
   if (resolved.parent != nullptr) return false;
   return std::ranges::find(kNotQueued, resolved.row->name) != std::end(kNotQueued);
 }
 
 // A browser that was lured into sending commands: Redis hangs up on it, and so do we.
 bool is_http(std::string_view name) {
-  return command::equals_ignore_case(name, "post") || command::equals_ignore_case(name, "host:");
+  return contract::equals_ignore_case(name, "post") || contract::equals_ignore_case(name, "host:");
 }
 
 constexpr std::string_view kDebugForbidden =
@@ -31,26 +32,26 @@ constexpr std::string_view kDebugForbidden =
     "configuration file, and then restart the server.";
 
 bool is_exec(const CommandRow& row) {
-  return std::holds_alternative<command::Control>(row.handler);
+  return std::holds_alternative<contract::Control>(row.handler);
 }
 
 }  // namespace
 
 bool Session::silent() const {
-  return client_->reply_mode == command::ReplyMode::kOff ||
-         client_->reply_mode == command::ReplyMode::kSkipThis;
+  return client_->reply_mode == contract::ReplyMode::kOff ||
+         client_->reply_mode == contract::ReplyMode::kSkipThis;
 }
 
 // CLIENT REPLY SKIP counts commands.
 void Session::after_command() {
-  using command::ReplyMode;
+  using contract::ReplyMode;
   if (client_->reply_mode == ReplyMode::kSkipThis) client_->reply_mode = ReplyMode::kOn;
   if (client_->reply_mode == ReplyMode::kSkipNext) client_->reply_mode = ReplyMode::kSkipThis;
 }
 
 Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& command) {
   std::string resolve_error;
-  command::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
+  contract::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
   if (resolved.row == nullptr && is_http(command.args[0])) {
     closing_ = true;
     connection_->close();
@@ -78,19 +79,19 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
 }
 
 bool Session::debug_allowed() const {
-  auto permission = services_.config.settings()->enable_debug_command;
-  return permission == server::Permission::kYes ||
-         (permission == server::Permission::kLocal && client_->is_local());
+  auto permission = services_.data.config.settings()->enable_debug_command;
+  return permission == settings::Permission::kYes ||
+         (permission == settings::Permission::kLocal && client_->is_local());
 }
 
-std::string Session::refusal(const command::Resolved& resolved, const std::string& resolve_error) {
+std::string Session::refusal(const contract::Resolved& resolved, const std::string& resolve_error) {
   if (!resolve_error.empty()) return resolve_error;
   if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
   uint32_t flags = resolved.row->flags;
-  if (!client_->authenticated && (flags & command::flag::kNoAuth) == 0) {
+  if (!client_->authenticated && (flags & contract::flag::kNoAuth) == 0) {
     return "NOAUTH Authentication required.";
   }
-  if (client_->in_multi && (flags & command::flag::kNoMulti) != 0) {
+  if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
   return {};
@@ -107,29 +108,29 @@ void Session::reject(const CommandRow* row, std::string_view error) {
   } else if (client_->in_multi) {
     client_->multi_failed = true;
   }
-  command::EncodedReply reply;
-  command::RespSink(reply, client_->resp).error(text);
+  contract::EncodedReply reply;
+  contract::RespSink(reply, client_->resp).error(text);
   if (!silent()) answer(std::move(reply));
 }
 
 void Session::enqueue_in_multi(const QueuedCommand& queued) {
   client_->queue.push_back(queued);
   client_->queued.store(static_cast<int>(client_->queue.size()), std::memory_order_relaxed);
-  command::EncodedReply reply;
-  command::RespSink(reply, client_->resp).simple("QUEUED");
+  contract::EncodedReply reply;
+  contract::RespSink(reply, client_->resp).simple("QUEUED");
   if (!silent()) answer(std::move(reply));
 }
 
 Session::Step Session::route(const QueuedCommand& queued) {
   const CommandRow& row = *queued.row;
-  if (command::is_read(row)) return read(queued);
-  if (command::is_session(row)) return run_session(queued);
+  if (contract::is_read(row)) return read(queued);
+  if (contract::is_session(row)) return run_session(queued);
   if (is_exec(row)) return exec(queued);
   if (row.name == "watch") {
     if (client_->in_multi) {
       // Redis answers the error and lets the transaction go on.
-      command::EncodedReply reply;
-      command::RespSink(reply, client_->resp).error("ERR WATCH inside MULTI is not allowed");
+      contract::EncodedReply reply;
+      contract::RespSink(reply, client_->resp).error("ERR WATCH inside MULTI is not allowed");
       count_rejected(services_, &row, "ERR");
       if (!silent()) answer(std::move(reply));
       return Step::kTaken;
@@ -137,7 +138,7 @@ Session::Step Session::route(const QueuedCommand& queued) {
     watching_ = true;
   } else if (row.name == "unwatch") {
     watching_ = false;
-  } else if ((row.flags & command::flag::kBlocking) != 0) {
+  } else if ((row.flags & contract::flag::kBlocking) != 0) {
     return block(queued);
   }
   return queue_write({.row = &row,
@@ -188,13 +189,13 @@ void Session::close_transaction() {
 
 void Session::discard_transaction() {
   close_transaction();
-  if (watching_) services_.writer.unwatch(client_->id);
+  if (watching_) writer_.unwatch(client_->id);
   watching_ = false;
 }
 
 Session::Step Session::exec(const QueuedCommand& queued) {
-  command::EncodedReply reply;
-  command::RespSink sink(reply, client_->resp);
+  contract::EncodedReply reply;
+  contract::RespSink sink(reply, client_->resp);
   if (!client_->in_multi) {
     sink.error("ERR EXEC without MULTI");
   } else if (client_->multi_failed) {
@@ -210,8 +211,8 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   bool all_reads = true;
   bool any_session = false;
   for (const QueuedCommand& each : client_->queue) {
-    all_reads = all_reads && command::is_read(*each.row);
-    any_session = any_session || command::is_session(*each.row);
+    all_reads = all_reads && contract::is_read(*each.row);
+    any_session = any_session || contract::is_session(*each.row);
   }
   if (all_reads && !watching_) {
     if (assembling_ || job_in_flight_) return Step::kWait;
@@ -236,11 +237,12 @@ Session::Step Session::exec(const QueuedCommand& queued) {
 Session::Step Session::run_session(const QueuedCommand& queued) {
   const CommandRow& row = *queued.row;
   if (!row.immediate && !idle()) return Step::kWait;
-  auto run = [this, queued](command::EncodedReply* out) {
-    command::RespSink reply(*out, client_->resp);
-    command::SessionContext context{.client = *client_, .reply = reply, .services = services_};
+  auto run = [this, queued](contract::EncodedReply* out) {
+    contract::RespSink reply(*out, client_->resp);
     Accounting accounting(services_, *queued.row);
-    std::get<command::SessionHandler>(queued.row->handler)(context, queued.command->args);
+    exec::run_session(services_,
+                      {.row = *queued.row, .command = *queued.command, .db = client_->db}, *client_,
+                      reply, /*in_exec=*/false);
     accounting.kept(reply, nullptr);
   };
   if (row.offload) {
@@ -256,7 +258,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
     });
     return Step::kTaken;
   }
-  command::EncodedReply reply;
+  contract::EncodedReply reply;
   bool in_multi = client_->in_multi;
   run(&reply);
   if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
@@ -275,8 +277,8 @@ void Session::prefetch_behind_write(const QueuedCommand& queued) {
     for (size_t i = first ? incoming.next : 0; i < incoming.batch->commands.size(); ++i) {
       const net::Command& command = incoming.batch->commands[i];
       std::string error;
-      command::Resolved resolved = services_.table.resolve(command.args, &error);
-      if (!error.empty() || !command::is_read(*resolved.row) || resolved.row->scans) {
+      contract::Resolved resolved = services_.table.resolve(command.args, &error);
+      if (!error.empty() || !contract::is_read(*resolved.row) || resolved.row->scans) {
         return prefetch(services_, std::move(cold), [] {});
       }
       add_cold_keys(services_, *resolved.row, command.args, keyspace, &cold);

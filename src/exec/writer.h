@@ -8,19 +8,21 @@
 // Threads: everything by any thread, except where it says otherwise.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "net/command_batch.h"
-#include "net/connection.h"
-#include "src/command/client.h"
-#include "src/command/context.h"
-#include "src/command/reply.h"
+#include "src/data/syncer.h"
+#include "src/exec/block_table.h"
+#include "src/exec/group.h"
 #include "src/exec/services.h"
+#include "src/exec/write_job.h"
 
 namespace ingot::exec {
 
@@ -33,79 +35,103 @@ enum class Refusal : uint8_t {
 };
 inline constexpr size_t kRefusals = 2;
 
-// One thing that takes effect as a whole: a command, or an EXEC with its commands.
-struct Unit {
-  const command::CommandRow* row = nullptr;  // null: only `canned` is answered
-  net::BatchPtr batch;                       // keeps the arguments
-  const net::Command* command = nullptr;
-  int db = 0;
-  int resp = 2;
-  bool silent = false;  // CLIENT REPLY OFF: runs, answers nothing
-  std::vector<command::QueuedCommand> transaction;  // of EXEC
-  std::string canned;                               // an encoded reply that keeps its place
-  // What the pool prepared for each command (one, or those of the transaction); see
-  // WriteContext::needs. Empty until something was asked for.
-  std::vector<std::shared_ptr<command::Prepared>> prepared;
-};
-
-// Consecutive writes of one connection, in order.
-struct WriteJob {
-  std::shared_ptr<command::Client> client;
-  std::vector<Unit> units;
-  // Called once when all units are committed (or refused), on `thread`, with the encoded replies
-  // of all units in order.
-  net::IoThread* thread = nullptr;
-  std::move_only_function<void(command::EncodedReply)> done;
-  command::EncodedReply replies;
-
-  // The writer's own progress:
-  size_t next = 0;              // the unit to run
-  size_t first_uncommitted = 0; // units from here to `next` have run in the open group
-  size_t committed_mark = 0;    // of replies.bytes
-  int tries = 0;                // runs of that unit which needed the disk
-};
-
 class Writer {
  public:
-  Writer();
+  Writer(Services& services, FsyncPolicy policy);
   ~Writer();  // stop()
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Before anything else is called. `services`, which names this writer, outlives it.
-  void start(Services& services, FsyncPolicy policy);
+  // Before anything else is called.
+  void start();
   // Commits what is queued and makes it durable, then joins. Later jobs are answered with an error.
   void stop();
 
   void submit(std::unique_ptr<WriteJob> job);
   // Forgets what the client watches, after everything submitted before.
-  void unwatch(uint64_t client_id);
-
+  void unwatch(uint64_t client_id) { enqueue({.unwatch_client = client_id}); }
   // The client has gone: what it waits in (a blocking command) is given up.
-  void unblock(uint64_t client_id);
+  void unblock(uint64_t client_id) { enqueue({.unblock_client = client_id}); }
 
   void set_policy(FsyncPolicy policy);
-  // Which keyspace events are told to Services::on_events: bits of types::notify.
-  void set_wanted_events(uint32_t kinds);
-  // Whether events of that kind are told to anybody. Any thread.
-  bool wants_event(uint32_t kind) const;
   void set_active_expire(bool active);
   // An empty error allows again. A failed fsync is not lifted by this: only a restart cures it.
   void refuse(Refusal kind, std::string error);
   std::string refusal(Refusal kind) const;
 
   struct Figures {
-    size_t queue_depth = 0;        // jobs waiting
-    size_t blocked_clients = 0;    // waiting in a blocking command
-    uint64_t unsynced_ms = 0;      // age of the oldest commit not yet on stable storage
+    size_t queue_depth = 0;      // jobs waiting
+    size_t blocked_clients = 0;  // waiting in a blocking command
+    uint64_t unsynced_ms = 0;    // age of the oldest commit not yet on stable storage
     bool sync_failed = false;
-    bool disk_full = false;        // a commit failed for lack of space, and no later one succeeded
+    bool disk_full = false;  // a commit failed for lack of space, and no later one succeeded
   };
   Figures figures() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Item {
+    std::unique_ptr<WriteJob> job = nullptr;  // or a client's watches or wait are to be forgotten
+    uint64_t unwatch_client = 0;
+    uint64_t unblock_client = 0;
+  };
+  // A job that goes on when the pool has done something for it.
+  struct Suspended {
+    std::unique_ptr<WriteJob> job;
+    NeedsPool wish;  // without work: the blocks of its next unit
+  };
+
+  void run();
+  std::vector<Item> take(bool* stopping);
+  void enqueue(Item item);
+  void run_job(std::unique_ptr<WriteJob> job);
+  void take_item(Item item);
+  Group::Refusals refusals() const {
+    return {.all = group_refusals_[0], .growing = group_refusals_[1]};
+  }
+  void note_fed();
+  void serve_blocked();
+  void end_waits();
+  void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
+  void expire_due();
+  int64_t next_expire_ms() const;
+  void commit();
+  void count_commit(uint64_t micros);
+  void fail_group(const storage::Status& status);
+  void answer();
+  void resume_suspended();
+  void load_blocks(std::unique_ptr<WriteJob> job);
+  void work_in_pool(Suspended suspended);
+  void on_sync_failure(const storage::Status& status);
+
+  Services& services_;
+  std::atomic<FsyncPolicy> policy_;
+  std::atomic<size_t> blocked_clients_{0};
+  std::atomic<bool> active_expire_{true};
+  std::atomic<bool> sync_failed_{false};
+  std::atomic<bool> disk_full_{false};
+  std::atomic<int64_t> expire_retry_ms_{0};  // set by the pool when it has fetched what is due
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  // By mutex_:
+  std::vector<Item> queue_;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  bool sleeping_ = false;
+  std::array<std::string, kRefusals> refusals_;
+  bool refusals_changed_ = false;
+
+  // The writer thread's:
+  Group group_;
+  std::array<std::string, kRefusals> group_refusals_;
+  size_t group_units_ = 0;
+  std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
+  std::vector<Suspended> suspended_;                 // handed to the pool after the commit
+  BlockTable blocked_;
+  bool expire_stuck_ = false;
+
+  data::Syncer syncer_;
+  std::thread thread_;
 };
 
 }  // namespace ingot::exec

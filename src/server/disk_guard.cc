@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
-#include "src/server/log.h"
+#include "src/metrics/log.h"
 
 namespace ingot::server {
 
-std::optional<std::string> growing_refusal(const Settings& settings, const DiskFigures& figures) {
+std::optional<std::string> growing_refusal(const settings::Settings& settings,
+                                           const DiskFigures& figures) {
   if (settings.max_disk != 0 && figures.used_bytes > settings.max_disk) {
     return "OOM command not allowed when used disk > 'max-disk'.";
   }
@@ -18,7 +19,7 @@ std::optional<std::string> growing_refusal(const Settings& settings, const DiskF
   return std::nullopt;
 }
 
-void DiskGuard::tick(const Settings& settings) {
+void DiskGuard::tick(const settings::Settings& settings) {
   // The engine heals only when it is asked to; the next commit then shows whether it did.
   if (writer_.figures().disk_full) (void)engine_.try_resume();
   struct statvfs disk {};
@@ -29,10 +30,10 @@ void DiskGuard::tick(const Settings& settings) {
   if (refusal != refusing_) {
     refusing_ = refusal;
     if (refusal.empty()) {
-      log::notice("There is room on the disk again, writes are accepted.");
+      metrics::log::notice("There is room on the disk again, writes are accepted.");
     } else {
-      log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal, figures.used_bytes,
-                   figures.free_bytes);
+      metrics::log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal,
+                            figures.used_bytes, figures.free_bytes);
     }
     writer_.refuse(exec::Refusal::kGrowing, refusal);
   }

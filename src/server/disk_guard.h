@@ -7,7 +7,7 @@
 #include <string>
 
 #include "src/exec/writer.h"
-#include "src/server/settings.h"
+#include "src/settings/settings.h"
 #include "storage/engine.h"
 
 namespace ingot::server {
@@ -18,13 +18,14 @@ struct DiskFigures {
 };
 
 // Why writes that may need space are refused; nothing: they are not.
-std::optional<std::string> growing_refusal(const Settings& settings, const DiskFigures& figures);
+std::optional<std::string> growing_refusal(const settings::Settings& settings,
+                                           const DiskFigures& figures);
 
 class DiskGuard {
  public:
   DiskGuard(storage::Engine& engine, exec::Writer& writer) : engine_(engine), writer_(writer) {}
 
-  void tick(const Settings& settings);
+  void tick(const settings::Settings& settings);
 
  private:
   storage::Engine& engine_;

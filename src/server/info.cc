@@ -4,18 +4,18 @@
 #include <chrono>
 
 #include "net/server.h"
-#include "src/command/args.h"
-#include "src/exec/reader_pool.h"
-#include "src/server/config.h"
+#include "src/contract/args.h"
+#include "src/data/reader_pool.h"
+#include "src/metrics/stats.h"
 #include "src/server/info_sections.h"
 #include "src/server/memory_usage.h"
-#include "src/server/stats.h"
+#include "src/settings/config.h"
 
 namespace ingot::server {
 namespace {
 
 bool is_asked_for(const InfoSection& section, std::span<const std::string_view> names) {
-  using command::equals_ignore_case;
+  using contract::equals_ignore_case;
   if (names.empty()) return section.by_default;
   for (const std::string_view name : names) {
     if (equals_ignore_case(name, section.name) || equals_ignore_case(name, "all") ||
@@ -29,10 +29,7 @@ bool is_asked_for(const InfoSection& section, std::span<const std::string_view> 
 
 }  // namespace
 
-std::string info_text(exec::Services& services, types::KeyReader& keys,
-                      std::span<const std::string_view> sections) {
-  const auto settings = services.config.settings();
-  const InfoSource source{services, keys, *settings};
+std::string info_text(const InfoSource& source, std::span<const std::string_view> sections) {
   std::string text;
   InfoFields fields(text);
   for (const auto group : {redis_info_sections(), own_info_sections()}) {
@@ -46,15 +43,13 @@ std::string info_text(exec::Services& services, types::KeyReader& keys,
   return text;
 }
 
-void take_sample(exec::Services& services) {
-  Stats& stats = services.stats;
-  const net::Server* net = services.net;
+void take_sample(const data::Services& services, const net::Server& net) {
+  metrics::Stats& stats = services.stats;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   stats.sampler.sample(std::chrono::duration_cast<std::chrono::milliseconds>(now).count(),
-                       {stats.commands.load(), net != nullptr ? net->bytes_in() : 0,
-                        net != nullptr ? net->bytes_out() : 0, services.readers.busy_micros(),
-                        stats.writer_busy_micros.load()});
-  raise_to(stats.memory_peak, memory_usage().used);
+                       {stats.commands.load(), net.bytes_in(), net.bytes_out(),
+                        services.readers.busy_micros(), stats.writer_busy_micros.load()});
+  metrics::raise_to(stats.memory_peak, memory_usage().used);
 }
 
 uint64_t keys_whose_filters_fit(uint64_t cache_bytes, int bloom_bits) {

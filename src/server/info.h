@@ -6,20 +6,18 @@
 #include <string>
 #include <string_view>
 
-#include "src/exec/services.h"
-#include "src/types/keyspace.h"
+#include "src/server/info_sections.h"
 
 namespace ingot::server {
 
 // `sections`: as INFO takes them, in any case, "default", "all" and "everything" among them; none:
-// the default ones. Unknown ones are left out. Any thread; `keys` may read the disk, for the
-// number of keys.
-std::string info_text(exec::Services& services, types::KeyReader& keys,
-                      std::span<const std::string_view> sections);
+// the default ones. Unknown ones are left out. Any thread; the source's `keys` may read the disk,
+// for the number of keys.
+std::string info_text(const InfoSource& source, std::span<const std::string_view> sections);
 
 // Takes one sample for the rates and for the peak of memory: to be called every
 // Sampler::kPeriodMs. Any thread.
-void take_sample(exec::Services& services);
+void take_sample(const data::Services& services, const net::Server& net);
 
 // Above this many keys their filters no longer fit the engine's cache, and reads of absent keys
 // begin to need the disk. 0: without filters.

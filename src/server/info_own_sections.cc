@@ -1,13 +1,13 @@
 // The sections of INFO that Redis does not have: the engine, and how the threads divide the work.
 #include <algorithm>
 
-#include "src/exec/collector.h"
-#include "src/exec/reader_pool.h"
-#include "src/exec/store.h"
+#include "src/data/collector.h"
+#include "src/data/reader_pool.h"
+#include "src/data/store.h"
 #include "src/exec/writer.h"
+#include "src/metrics/stats.h"
 #include "src/server/info.h"
 #include "src/server/info_sections.h"
-#include "src/server/stats.h"
 
 namespace ingot::server {
 namespace {
@@ -17,7 +17,7 @@ double share(uint64_t part, uint64_t whole) {
 }
 
 void write_engine(const InfoSource& source, InfoFields& out) {
-  const storage::Engine& engine = source.services.store.engine();
+  const storage::Engine& engine = source.services.data.store.engine();
   const storage::EngineStats stats = engine.stats();
   const uint64_t keys_max =
       keys_whose_filters_fit(stats.cache_capacity, source.settings.bloom_bits);
@@ -31,8 +31,8 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine_cache_misses", stats.cache_misses);
   out.add_real("engine_cache_hit_rate",
                share(stats.cache_hits, stats.cache_hits + stats.cache_misses), 4);
-  out.add("record_cache_bytes", source.services.store.cache().bytes());
-  out.add("record_cache_hits", source.services.store.cache().hits());
+  out.add("record_cache_bytes", source.services.data.store.cache().bytes());
+  out.add("record_cache_hits", source.services.data.store.cache().hits());
   out.add("engine_memtable_bytes", stats.memtable_bytes);
   out.add("engine_bytes_read", stats.bytes_read);
   out.add("engine_bytes_written", stats.bytes_written);
@@ -42,16 +42,16 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine_writes_stopped", stats.writes_stopped);
   out.add("engine_estimated_keys", stats.estimated_keys);
   out.add("engine_keys_whose_filters_fit", keys_max);
-  out.add("garbage_pending", source.services.collector.pending());
-  out.add("garbage_reclaimed", source.services.collector.reclaimed());
+  out.add("garbage_pending", source.services.data.collector.pending());
+  out.add("garbage_reclaimed", source.services.data.collector.reclaimed());
   out.add("engine_filters_exceed_cache", keys_max > 0 && stats.estimated_keys > keys_max);
 }
 
 void write_threads(const InfoSource& source, InfoFields& out) {
-  const Stats& stats = source.services.stats;
-  const exec::ReaderPool& readers = source.services.readers;
+  const metrics::Stats& stats = source.services.data.stats;
+  const data::ReaderPool& readers = source.services.data.readers;
   const int threads = readers.threads();
-  const double readers_busy_micros = stats.sampler.per_second(Meter::kReaderBusyMicros);
+  const double readers_busy_micros = stats.sampler.per_second(metrics::Meter::kReaderBusyMicros);
   const uint64_t probes = stats.probes.load();
   const uint64_t groups = stats.groups.load();
   out.add("io_threads", source.settings.io_threads);
@@ -60,9 +60,9 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   out.add("reader_tasks", readers.tasks_run());
   out.add_real("reader_busy_share",
                std::min(1.0, readers_busy_micros / 1e6 / std::max(1, threads)));
-  out.add("writer_queue_depth", source.services.writer.figures().queue_depth);
+  out.add("writer_queue_depth", source.writer.figures().queue_depth);
   out.add_real("writer_busy_share",
-               std::min(1.0, stats.sampler.per_second(Meter::kWriterBusyMicros) / 1e6));
+               std::min(1.0, stats.sampler.per_second(metrics::Meter::kWriterBusyMicros) / 1e6));
   out.add("writer_busy_micros", stats.writer_busy_micros.load());
   out.add("writer_commit_micros", stats.writer_commit_micros.load());
   out.add("probes", probes);
@@ -73,7 +73,7 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   out.add("group_units_max", stats.group_units_max.load());
   out.add("rollbacks", stats.rollbacks.load());
   out.add("writer_disk_reads", stats.writer_disk_reads.load());
-  out.add("prepared_units", stats.prepared_units.load());
+  out.add("pool_built_units", stats.pool_built_units.load());
   out.add("sync_waits", stats.sync_waits.load());
 }
 

@@ -11,13 +11,13 @@
 #include <chrono>
 
 #include "net/server.h"
-#include "src/command/table.h"
+#include "src/contract/client_registry.h"
+#include "src/contract/running_server.h"
+#include "src/contract/table.h"
 #include "src/exec/writer.h"
-#include "src/server/client_registry.h"
-#include "src/server/config.h"
-#include "src/server/lifecycle.h"
+#include "src/metrics/stats.h"
 #include "src/server/memory_usage.h"
-#include "src/server/stats.h"
+#include "src/settings/config.h"
 
 namespace ingot::server {
 namespace {
@@ -50,7 +50,7 @@ int64_t now_micros() {
 
 // The value that CONFIG GET answers.
 std::string setting(const InfoSource& source, std::string_view name) {
-  const auto found = source.services.config.get(std::array{name});
+  const auto found = source.services.data.config.get(std::array{name});
   return found.empty() ? "" : found.front().second;
 }
 
@@ -64,23 +64,23 @@ std::string os_name() {
   return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
 }
 
-std::string_view supervisor_name(Supervised supervised) {
+std::string_view supervisor_name(settings::Supervised supervised) {
   switch (supervised) {
-    case Supervised::kNo:
+    case settings::Supervised::kNo:
       return "no";
-    case Supervised::kUpstart:
+    case settings::Supervised::kUpstart:
       return "upstart";
-    case Supervised::kSystemd:
+    case settings::Supervised::kSystemd:
       return "systemd";
-    case Supervised::kAuto:
+    case settings::Supervised::kAuto:
       return "unknown";
   }
   return "unknown";
 }
 
 void write_server(const InfoSource& source, InfoFields& out) {
-  const Lifecycle& lifecycle = source.services.lifecycle;
-  const int64_t uptime_s = now_micros() / 1000000 - source.services.stats.start_ms / 1000;
+  const contract::RunningServer& lifecycle = source.services.server;
+  const int64_t uptime_s = now_micros() / 1000000 - source.services.data.stats.start_ms / 1000;
   // Clients and dashboards choose what they do by the version of Redis.
   out.add("redis_version", "7.0.15");
   out.add("ingot_version", INGOT_VERSION);
@@ -109,7 +109,7 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   size_t connected = 0;
   uint64_t input_max = 0;
   uint64_t output_max = 0;
-  source.services.clients.for_each([&](command::Client& client) {
+  source.services.clients.for_each([&](contract::Client& client) {
     ++connected;
     if (client.connection == nullptr) return;
     input_max = std::max(input_max, client.connection->query_buffer_bytes.load());
@@ -120,15 +120,15 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   out.add("maxclients", source.settings.maxclients);
   out.add("client_recent_max_input_buffer", input_max);
   out.add("client_recent_max_output_buffer", output_max);
-  out.add("blocked_clients", source.services.writer.figures().blocked_clients);
+  out.add("blocked_clients", source.writer.figures().blocked_clients);
   out.add_zeros({"tracking_clients", "clients_in_timeout_table"});
 }
 
 void write_memory(const InfoSource& source, InfoFields& out) {
   const MemoryUsage usage = memory_usage();
-  Counter& peak = source.services.stats.memory_peak;
-  raise_to(peak, usage.used);
-  const net::Server* net = source.services.net;
+  metrics::Counter& peak = source.services.data.stats.memory_peak;
+  metrics::raise_to(peak, usage.used);
+  const net::Server& net = source.net;
   out.add_bytes("used_memory", usage.used);
   out.add_bytes("used_memory_rss", usage.resident);
   out.add_bytes("used_memory_peak", peak.load());
@@ -140,7 +140,7 @@ void write_memory(const InfoSource& source, InfoFields& out) {
   out.add_bytes("used_memory_lua", 0);
   out.add_bytes("used_memory_scripts", 0);
   out.add("number_of_cached_scripts", 0);
-  out.add_bytes("maxmemory", source.services.lifecycle.memory_limit_bytes());
+  out.add_bytes("maxmemory", source.services.server.memory_limit_bytes());
   out.add("maxmemory_policy", "noeviction");
   out.add_real("allocator_frag_ratio", ratio(usage.allocator_active, usage.used));
   out.add_real("allocator_rss_ratio", ratio(usage.allocator_resident, usage.allocator_active));
@@ -149,16 +149,15 @@ void write_memory(const InfoSource& source, InfoFields& out) {
           static_cast<int64_t>(usage.resident) - static_cast<int64_t>(usage.used));
   out.add_zeros({"mem_not_counted_for_evict", "mem_replication_backlog",
                  "mem_total_replication_buffers", "mem_clients_slaves"});
-  out.add("mem_clients_normal",
-          net != nullptr ? net->output_bytes_total() + net->query_bytes_total() : 0);
+  out.add("mem_clients_normal", net.output_bytes_total() + net.query_bytes_total());
   out.add_zeros({"mem_cluster_links", "mem_aof_buffer"});
   out.add("mem_allocator", allocator_name());
   out.add_zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
 }
 
 void write_persistence(const InfoSource& source, InfoFields& out) {
-  const Lifecycle& lifecycle = source.services.lifecycle;
-  const Stats& stats = source.services.stats;
+  const contract::RunningServer& lifecycle = source.services.server;
+  const metrics::Stats& stats = source.services.data.stats;
   const auto status = [](bool ok) { return ok ? "ok" : "err"; };
   out.add_zeros(
       {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
@@ -175,27 +174,25 @@ void write_persistence(const InfoSource& source, InfoFields& out) {
   out.add("aof_current_rewrite_time_sec", -1);
   out.add("aof_last_bgrewrite_status", status(true));
   // The engine's log takes the part of Redis' append-only file.
-  out.add("aof_last_write_status", status(!source.services.writer.figures().sync_failed));
+  out.add("aof_last_write_status", status(!source.writer.figures().sync_failed));
   out.add("aof_delayed_fsync", stats.sync_waits.load());
   out.add_zeros({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"});
 }
 
 void write_stats(const InfoSource& source, InfoFields& out) {
-  const Stats& stats = source.services.stats;
-  const Sampler& sampler = stats.sampler;
-  const net::Server* net = source.services.net;
-  const auto kbps = [&](Meter meter) { return sampler.per_second(meter) / 1024; };
+  const metrics::Stats& stats = source.services.data.stats;
+  const metrics::Sampler& sampler = stats.sampler;
+  const net::Server& net = source.net;
+  const auto kbps = [&](metrics::Meter meter) { return sampler.per_second(meter) / 1024; };
   out.add("total_connections_received", stats.connections_received.load());
   out.add("total_commands_processed", stats.commands.load());
-  out.add_real("instantaneous_ops_per_sec", sampler.per_second(Meter::kCommands), 0);
-  if (net != nullptr) {
-    out.add("total_net_input_bytes", net->bytes_in() - stats.bytes_in_before.load());
-    out.add("total_net_output_bytes", net->bytes_out() - stats.bytes_out_before.load());
-    out.add("client_output_buffer_limit_disconnections", net->output_limit_disconnections());
-  }
+  out.add_real("instantaneous_ops_per_sec", sampler.per_second(metrics::Meter::kCommands), 0);
+  out.add("total_net_input_bytes", net.bytes_in() - stats.bytes_in_before.load());
+  out.add("total_net_output_bytes", net.bytes_out() - stats.bytes_out_before.load());
+  out.add("client_output_buffer_limit_disconnections", net.output_limit_disconnections());
   out.add_zeros({"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
-  out.add_real("instantaneous_input_kbps", kbps(Meter::kBytesIn));
-  out.add_real("instantaneous_output_kbps", kbps(Meter::kBytesOut));
+  out.add_real("instantaneous_input_kbps", kbps(metrics::Meter::kBytesIn));
+  out.add_real("instantaneous_output_kbps", kbps(metrics::Meter::kBytesOut));
   out.add_real("instantaneous_input_repl_kbps", 0);
   out.add_real("instantaneous_output_repl_kbps", 0);
   out.add("rejected_connections", stats.connections_rejected.load());
@@ -218,7 +215,7 @@ void write_replication(const InfoSource& source, InfoFields& out) {
   out.add("role", "master");
   out.add("connected_slaves", 0);
   out.add("master_failover_state", "no-failover");
-  out.add("master_replid", source.services.lifecycle.run_id());
+  out.add("master_replid", source.services.server.run_id());
   out.add("master_replid2", std::string(40, '0'));
   out.add("master_repl_offset", 0);
   out.add("second_repl_offset", -1);
@@ -244,8 +241,8 @@ void write_cpu(const InfoSource&, InfoFields& out) {
 void write_nothing(const InfoSource&, InfoFields&) {}
 
 void write_commandstats(const InfoSource& source, InfoFields& out) {
-  const auto add = [&](const command::CommandRow* parent, const command::CommandRow& row) {
-    const CommandStats* stats = source.services.stats.find(row);
+  const auto add = [&](const contract::CommandRow* parent, const contract::CommandRow& row) {
+    const metrics::CommandStats* stats = source.services.data.stats.find(row);
     if (stats == nullptr) return;
     const uint64_t calls = stats->calls.load();
     const uint64_t micros = stats->micros.load();
@@ -256,14 +253,14 @@ void write_commandstats(const InfoSource& source, InfoFields& out) {
             fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}",
                         calls, micros, ratio(micros, calls), rejected, failed));
   };
-  for (const command::CommandRow* row : source.services.table.rows()) {
+  for (const contract::CommandRow* row : source.services.table.rows()) {
     add(nullptr, *row);
-    for (const command::CommandRow& subcommand : row->subcommands) add(row, subcommand);
+    for (const contract::CommandRow& subcommand : row->subcommands) add(row, subcommand);
   }
 }
 
 void write_errorstats(const InfoSource& source, InfoFields& out) {
-  for (const auto& [name, count] : source.services.stats.errors()) {
+  for (const auto& [name, count] : source.services.data.stats.errors()) {
     out.add("errorstat_" + name, fmt::format("count={}", count));
   }
 }

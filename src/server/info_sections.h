@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "net/server.h"
 #include "src/exec/services.h"
-#include "src/server/settings.h"
+#include "src/exec/writer.h"
+#include "src/settings/settings.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::server {
@@ -17,8 +19,10 @@ namespace ingot::server {
 // What the sections are written from.
 struct InfoSource {
   exec::Services& services;
+  const exec::Writer& writer;
+  const net::Server& net;
   types::KeyReader& keys;
-  const Settings& settings;
+  const settings::Settings& settings;
 };
 
 // Appends "name:value" lines.

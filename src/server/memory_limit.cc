@@ -56,14 +56,14 @@ MachineMemory read_machine(const std::filesystem::path& root) {
           .cgroup_bytes = cgroup_limit(root)};
 }
 
-uint64_t memory_limit(const Settings& settings, const MachineMemory& machine) {
+uint64_t memory_limit(const settings::Settings& settings, const MachineMemory& machine) {
   if (settings.maxmemory != 0) return settings.maxmemory;
   uint64_t available = machine.total_bytes;
   if (machine.cgroup_bytes != 0) available = std::min(available, machine.cgroup_bytes);
   return available / 2;
 }
 
-MemoryShares share_out(const Settings& settings, uint64_t limit_bytes) {
+MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes) {
   constexpr uint64_t kEngineMin = 8ull << 20;
   constexpr uint64_t kRecordShare = 4;
   constexpr uint64_t kClientsMin = 32ull << 20;

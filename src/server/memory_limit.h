@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "src/server/settings.h"
+#include "src/settings/settings.h"
 
 namespace ingot::server {
 
@@ -16,7 +16,7 @@ struct MachineMemory {
 MachineMemory read_machine(const std::filesystem::path& root = "/");
 
 // maxmemory, or for 0 half of what the machine or the cgroup has.
-uint64_t memory_limit(const Settings& settings, const MachineMemory& machine);
+uint64_t memory_limit(const settings::Settings& settings, const MachineMemory& machine);
 
 // The parts of the limit; the rest is for code, stacks, indexes and the allocator's overhead.
 struct MemoryShares {
@@ -25,6 +25,6 @@ struct MemoryShares {
   uint64_t output_bytes = 0;  // unsent replies of all clients
   uint64_t input_bytes = 0;   // their unparsed input
 };
-MemoryShares share_out(const Settings& settings, uint64_t limit_bytes);
+MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes);
 
 }  // namespace ingot::server

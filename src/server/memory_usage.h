@@ -1,5 +1,5 @@
-// What memory the process uses, as the allocator and the kernel count it, and how soon the allocator
-// gives back what it does not. Any thread.
+// What memory the process uses, as the allocator and the kernel count it, and how soon the
+// allocator gives back what it does not. Any thread.
 #pragma once
 
 #include <cstdint>

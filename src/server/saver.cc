@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "src/server/log.h"
+#include "src/metrics/log.h"
 
 namespace ingot::server {
 
@@ -46,11 +46,11 @@ bool Saver::save_in_background() {
   std::lock_guard lock(thread_mutex_);
   if (!claim()) return false;
   if (thread_.joinable()) thread_.join();
-  log::notice("Background saving started");
+  metrics::log::notice("Background saving started");
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "saver");
     auto start = std::chrono::steady_clock::now();
-    if (run().ok()) log::notice("Background saving terminated with success");
+    if (run().ok()) metrics::log::notice("Background saving terminated with success");
     last_duration_s_ = duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
     saving_ = false;
   });
@@ -62,14 +62,14 @@ Status Saver::run() {
   Status status = write();
   last_save_ok_ = status.ok();
   if (!status.ok()) {
-    log::warning("Saving the DB failed: {}", status.message());
+    metrics::log::warning("Saving the DB failed: {}", status.message());
     return status;
   }
   stats_.changes_since_save.fetch_sub(changes);
-  add(stats_.saves);
+  metrics::add(stats_.saves);
   last_save_s_ =
       duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  log::notice("DB saved on disk");
+  metrics::log::notice("DB saved on disk");
   return status;
 }
 

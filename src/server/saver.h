@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "src/server/stats.h"
+#include "src/metrics/stats.h"
 #include "storage/engine.h"
 
 namespace ingot::server {
@@ -16,7 +16,7 @@ namespace ingot::server {
 class Saver {
  public:
   // `path`: the directory to write. `start_s`: what last_save_s() answers until there is one.
-  Saver(storage::Engine& engine, Stats& stats, std::string path, int64_t start_s)
+  Saver(storage::Engine& engine, metrics::Stats& stats, std::string path, int64_t start_s)
       : engine_(engine), stats_(stats), path_(std::move(path)), last_save_s_(start_s) {}
   ~Saver();  // waits for a save at hand
 
@@ -34,7 +34,7 @@ class Saver {
   storage::Status write();
 
   storage::Engine& engine_;
-  Stats& stats_;
+  metrics::Stats& stats_;
   const std::string path_;
   std::atomic<bool> saving_{false};
   std::atomic<int64_t> last_save_s_;

@@ -16,8 +16,8 @@ class AccessClock {
   explicit AccessClock(int64_t now_ms) : start_s_(now_ms / 1000) {}
 
   void mark(storage::KeyspaceId keyspace, std::string_view key, int64_t now_ms) {
-    slot(keyspace, key).store(static_cast<uint32_t>(now_ms / 1000 - start_s_ + 1),
-                              std::memory_order_relaxed);
+    slot(keyspace, key)
+        .store(static_cast<uint32_t>(now_ms / 1000 - start_s_ + 1), std::memory_order_relaxed);
   }
   // Seconds since the key was used, or since the clock started if it was not.
   int64_t idle_seconds(storage::KeyspaceId keyspace, std::string_view key, int64_t now_ms) {
@@ -34,7 +34,7 @@ class AccessClock {
   }
 
   int64_t start_s_;
-  std::unique_ptr<std::atomic<uint32_t>[]> slots_{new std::atomic<uint32_t>[kSlots]()};
+  std::unique_ptr<std::atomic<uint32_t>[]> slots_ { new std::atomic<uint32_t>[ kSlots ]() };
 };
 
 }  // namespace ingot::types

@@ -1,4 +1,4 @@
-// Combining strings; see bit_combine.h.
+// Combining strings byte by byte.
 #include "src/types/bit_combine.h"
 
 #include <algorithm>
@@ -60,13 +60,6 @@ BitOperand::BitOperand(const Record& record) : collection(record.collection()) {
   if (!collection) bytes = record.payload();
 }
 
-bool BitOperand::is_same(const BitOperand& other) const {
-  if (collection.has_value() != other.collection.has_value()) return false;
-  if (!collection) return bytes == other.bytes;
-  return collection->id == other.collection->id &&
-         collection->revision == other.collection->revision;
-}
-
 BitCombination::BitCombination(BitOperation operation, std::vector<BitOperand> operands)
     : operation_(operation), operands_(std::move(operands)) {
   for (const BitOperand& operand : operands_) {
@@ -89,57 +82,22 @@ void BitCombination::chunk(storage::Reader& data, uint64_t number, std::string* 
   }
 }
 
-CombinedString::CombinedString(exec::Services& services, BitCombination combination,
-                               storage::Reader& data)
-    : combination_(std::move(combination)), string_(services) {
-  std::string bytes;
-  for (uint64_t number = 0; number < chunks_of(combination_); ++number) {
-    combination_.chunk(data, number, &bytes);
-    if (data.failed()) string_.fail(data.error());
-    if (data.failed() || !string_.status().ok()) return;
-    if (number == 0 || !is_zero(bytes)) string_.put_chunk(static_cast<uint32_t>(number), bytes);
+BuiltValue build_combination(storage::Reader& data, const BitCombination& combination,
+                             const PutElement& put) {
+  BuiltValue result{.metadata = {.type = storage::ValueType::kString, .limit_passed = true},
+                    .payload = {},
+                    .size = combination.length(),
+                    .error = {}};
+  if (combination.length() == 0) return result;
+  if (combination.length() <= storage::kInlineStringMax) {
+    combination.chunk(data, 0, &result.payload);
+    return result;
   }
-  string_.flush();
-}
-
-bool CombinedString::built_from(const BitCombination& wanted) const {
-  const auto& made = combination_.operands();
-  return std::equal(made.begin(), made.end(), wanted.operands().begin(), wanted.operands().end(),
-                    [](const BitOperand& a, const BitOperand& b) { return a.is_same(b); });
-}
-
-command::Prepare prepare_combined(exec::Services& services, int db, BitOperation operation,
-                                  std::vector<std::string> keys) {
-  return [&services, db, operation, names = std::move(keys)](
-             KeyReader& reader, exec::Store&,
-             storage::Status* error) -> std::shared_ptr<command::Prepared> {
-    std::vector<BitOperand> operands;
-    for (const std::string& name : names) {
-      Record record;
-      const bool found = reader.peek(db, name, &record) && is_string(record);
-      operands.push_back(found ? BitOperand(record) : BitOperand());
-    }
-    *error = reader.data().error();
-    if (reader.data().failed()) return nullptr;
-    auto built = std::make_shared<CombinedString>(
-        services, BitCombination(operation, std::move(operands)), reader.data());
-    *error = built->status();
-    return error->ok() ? built : nullptr;
-  };
-}
-
-storage::Metadata::Collection add_combined(KeyWriter& keys, const BitCombination& combination) {
-  const storage::Metadata::Collection result{.id = keys.new_collection(),
-                                             .count = combination.length()};
+  result.metadata.collection = storage::Metadata::Collection{.count = combination.length()};
   std::string bytes;
-  std::string record;
-  for (uint64_t number = 0; number < chunks_of(combination); ++number) {
-    combination.chunk(keys.data(), number, &bytes);
-    if (keys.data().failed()) break;
-    if (is_zero(bytes)) continue;
-    encode_chunk(bytes, &record);
-    keys.overlay().put(storage::Space::kData,
-                       storage::chunk_key(result.id, static_cast<uint32_t>(number)), record);
+  for (uint64_t number = 0; number < chunks_of(combination) && !data.failed(); ++number) {
+    combination.chunk(data, number, &bytes);
+    if (!is_zero(bytes)) put_chunk(put, static_cast<uint32_t>(number), bytes);
   }
   return result;
 }

@@ -1,15 +1,12 @@
-// AND, OR, XOR and NOT of whole strings, chunk after chunk: what BITOP makes. A long result is made
-// in the pool from a view and linked by the writer if the operands are still the same.
+// AND, OR, XOR and NOT of whole strings, chunk after chunk: what BITOP makes.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "src/command/context.h"
-#include "src/types/fresh_collection.h"
+#include "src/types/built_value.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::types {
@@ -24,8 +21,6 @@ struct BitOperand {
   BitOperand() = default;
   explicit BitOperand(const Record& record);
   uint64_t length() const { return collection ? collection->count : bytes.size(); }
-  // Whether it is the same string with the same contents.
-  bool is_same(const BitOperand& other) const;
 };
 
 // The result, computed where and when it is wanted. Shorter operands go on with zero bytes.
@@ -35,7 +30,6 @@ class BitCombination {
 
   uint64_t length() const { return length_; }
   uint64_t bytes_to_read() const { return bytes_to_read_; }
-  const std::vector<BitOperand>& operands() const { return operands_; }
 
   // The bytes of one chunk of the result, in *out. Failed reads latch in `data`.
   void chunk(storage::Reader& data, uint64_t number, std::string* out) const;
@@ -47,28 +41,8 @@ class BitCombination {
   uint64_t bytes_to_read_ = 0;
 };
 
-// A result that stands in the engine already. Chunks of zero bytes are left out.
-class CombinedString : public command::Prepared {
- public:
-  CombinedString(exec::Services& services, BitCombination combination, storage::Reader& data);
-
-  const storage::Status& status() const { return string_.status(); }
-  bool built_from(const BitCombination& wanted) const;
-  storage::Metadata::Collection collection() const {
-    return {.id = string_.id(), .count = combination_.length()};
-  }
-  [[nodiscard]] bool link(KeyWriter& keys) { return string_.link(keys); }
-
- private:
-  const BitCombination combination_;
-  FreshCollection string_;
-};
-
-// For WriteContext::needs(): finds the operands under `keys` and builds.
-command::Prepare prepare_combined(exec::Services& services, int db, BitOperation operation,
-                                  std::vector<std::string> keys);
-
-// The result written by the writer itself under an id that the caller stores a record for.
-storage::Metadata::Collection add_combined(KeyWriter& keys, const BitCombination& combination);
+// The result as a value: inline while it is short, else its chunks, without those of zero bytes.
+BuiltValue build_combination(storage::Reader& data, const BitCombination& combination,
+                             const PutElement& put);
 
 }  // namespace ingot::types

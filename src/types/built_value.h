@@ -1,4 +1,5 @@
-// A value made anew, as a whole: what the STORE commands keep.
+// A value made anew, as a whole, by somebody who does not store it: its elements are handed out one
+// by one, the rest is answered. docs/architecture.md ("Built values") tells where they are made.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,18 @@ using PutElement =
     std::function<void(storage::Space space, std::string_view element, std::string_view record)>;
 
 struct BuiltValue {
-  // Of a large one the collection's id is still to be filled in, and its payload is `payload`.
+  // Of a large one the collection's id is filled in by whoever takes its elements.
   storage::Metadata metadata;
-  std::string payload;
-  uint64_t size = 0;  // 0: nothing, so no key
-  std::string error;  // or the reply of a command that cannot make it
+  std::string payload;  // of the metadata
+  uint64_t size = 0;    // 0: nothing, so no key
+  std::string error;    // or the reply of a command that cannot make it
+
+  // To be stored; points into this.
+  storage::Metadata record() const {
+    storage::Metadata record = metadata;
+    record.payload = payload;
+    return record;
+  }
 };
 
 }  // namespace ingot::types

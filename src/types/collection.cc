@@ -1,4 +1,4 @@
-// See collection.h.
+// Encodings by name, and copies.
 #include "src/types/collection.h"
 
 #include "src/types/string_value.h"
@@ -26,18 +26,20 @@ std::string_view encoding_name(const Record& record) {
   return "unknown";
 }
 
-storage::Metadata::Collection copy_collection(KeyWriter& keys,
-                                              const storage::Metadata::Collection& source) {
-  storage::Metadata::Collection copy = source;
-  copy.id = keys.new_collection();
-  const std::string prefix = storage::collection_begin(copy.id);
+BuiltValue copy_value(storage::Reader& data, const Record& source, const PutElement& put) {
+  BuiltValue copy{.metadata = source.metadata(),
+                  .payload = std::string(source.payload()),
+                  .size = 1,
+                  .error = {}};
+  if (!source.collection()) return copy;
+  const std::string begin = storage::collection_begin(source.collection()->id);
+  const std::string end = storage::collection_end(source.collection()->id);
   for (const Space space : {Space::kData, Space::kOrder}) {
-    const std::string begin = storage::collection_begin(source.id);
-    const auto at = keys.data().cursor(space, begin, storage::collection_end(source.id));
+    const auto at = data.cursor(space, begin, end);
     for (at->seek(begin); at->valid(); at->next()) {
-      keys.overlay().put(space, prefix + std::string(at->key().substr(begin.size())), at->value());
+      put(space, at->key().substr(begin.size()), at->value());
     }
-    keys.data().check(*at);
+    data.check(*at);
   }
   return copy;
 }

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "src/types/built_value.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::types {
@@ -26,9 +27,7 @@ inline void revise(storage::Metadata* metadata) {
 // Metadata::limit_passed remembers that one was passed.
 std::string_view encoding_name(const Record& record);
 
-// A collection with the same contents under an id of its own, written into the overlay at once.
-// For collections that fit into a commit group.
-storage::Metadata::Collection copy_collection(KeyWriter& keys,
-                                              const storage::Metadata::Collection& source);
+// A value with the same contents, whatever it is.
+BuiltValue copy_value(storage::Reader& data, const Record& source, const PutElement& put);
 
 }  // namespace ingot::types

@@ -9,8 +9,8 @@
 
 #include "src/types/member_cursor.h"
 #include "src/types/member_table.h"
-#include "src/types/set.h"
-#include "src/types/sorted_set.h"
+#include "src/types/set_value.h"
+#include "src/types/sorted_set_value.h"
 
 namespace ingot::types {
 

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "src/types/hash.h"
-#include "src/types/list.h"
-#include "src/types/set.h"
-#include "src/types/sorted_set.h"
-#include "src/types/stream.h"
+#include "src/types/hash_value.h"
+#include "src/types/list_value.h"
+#include "src/types/set_value.h"
+#include "src/types/sorted_set_value.h"
+#include "src/types/stream_value.h"
 #include "src/types/string_value.h"
 
 namespace ingot::types {
@@ -106,7 +106,7 @@ Digest hash_of_string(storage::Reader& data, const Record& record, Sha1& sha) {
 
 void mix_in_hash(Digest* digest, storage::Reader& data, const Record& record, Sha1& sha) {
   HashReader hash(data, record, /*now_ms=*/0);
-  hash.walk([&](std::string_view field, const HashValue& value) {
+  hash.walk([&](std::string_view field, const FieldValue& value) {
     Digest pair{};
     mix_in(&pair, sha.of(field), sha);
     mix_in(&pair, sha.of(value.bytes), sha);

@@ -1,4 +1,5 @@
-// Keyspace events: what happened to a key, for whoever is told (notify-keyspace-events). Plain data.
+// Keyspace events: what happened to a key, for whoever is told (notify-keyspace-events). Plain
+// data.
 #pragma once
 
 #include <cstdint>

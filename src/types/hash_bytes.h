@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/types/hash.h"
+#include "src/types/hash_value.h"
 #include "src/types/packed.h"
 #include "storage/status.h"
 
@@ -37,10 +37,10 @@ inline int64_t end_of_expired(int64_t now_ms) {
   return now_ms == std::numeric_limits<int64_t>::max() ? now_ms : now_ms + 1;
 }
 
-inline void append_field(std::string* packed, std::string_view field, const HashValue& value) {
+inline void append_field(std::string* packed, std::string_view field, const FieldValue& value) {
   append_packed(packed, field);
   std::string stored;
-  append_hash_value(&stored, value);
+  append_field_value(&stored, value);
   append_packed(packed, stored);
 }
 
@@ -56,9 +56,9 @@ void walk_packed(storage::Reader& data, std::string_view packed, const Each& eac
   PackedReader reader(packed);
   std::string_view field;
   std::string_view stored;
-  HashValue value;
+  FieldValue value;
   while (reader.next(&field)) {
-    if (!reader.next(&stored) || !decode_hash_value(stored, &value)) {
+    if (!reader.next(&stored) || !decode_field_value(stored, &value)) {
       return data.latch_error(corrupt_hash());
     }
     if (!each(field, value)) return;

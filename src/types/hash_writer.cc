@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "src/types/collection.h"
-#include "src/types/hash.h"
 #include "src/types/hash_bytes.h"
+#include "src/types/hash_value.h"
 #include "src/types/member_table.h"
 
 namespace ingot::types {
@@ -28,13 +28,13 @@ HashWriter::HashWriter(KeyWriter& keys, int db, std::string_view key, const Reco
     return;
   }
   packed_ = before->payload();
-  walk_packed(keys.data(), packed_, [&](std::string_view, const HashValue&) {
+  walk_packed(keys.data(), packed_, [&](std::string_view, const FieldValue&) {
     ++count_;
     return true;
   });
 }
 
-bool HashWriter::find_small(std::string_view field, Place* place, HashValue* value) {
+bool HashWriter::find_small(std::string_view field, Place* place, FieldValue* value) {
   PackedReader reader(packed_);
   std::string_view name;
   std::string_view stored;
@@ -44,29 +44,29 @@ bool HashWriter::find_small(std::string_view field, Place* place, HashValue* val
     place->value = reader.position();
     if (!reader.next(&stored)) return false;
     place->end = reader.position();
-    if (name == field) return decode_hash_value(stored, value);
+    if (name == field) return decode_field_value(stored, value);
   }
 }
 
-bool HashWriter::find_large(std::string_view field, std::string* held, HashValue* value) {
+bool HashWriter::find_large(std::string_view field, std::string* held, FieldValue* value) {
   MemberTable table(keys_.data(), after_.collection->id);
   if (!table.get(field, held)) return false;
-  if (decode_hash_value(*held, value)) return true;
+  if (decode_field_value(*held, value)) return true;
   keys_.data().latch_error(corrupt_hash());
   return false;
 }
 
-bool HashWriter::get(std::string_view field, std::string* held, HashValue* value) {
+bool HashWriter::get(std::string_view field, std::string* held, FieldValue* value) {
   Place place;
   const bool found =
       after_.collection ? find_large(field, held, value) : find_small(field, &place, value);
   return found && value->is_alive(keys_.now_ms());
 }
 
-bool HashWriter::set(std::string_view field, const HashValue& value) {
+bool HashWriter::set(std::string_view field, const FieldValue& value) {
   Place place;
   std::string held;
-  HashValue old;
+  FieldValue old;
   bool stored;
   if (after_.collection) {
     stored = find_large(field, &held, &old);
@@ -90,19 +90,19 @@ bool HashWriter::set(std::string_view field, const HashValue& value) {
   return !stored || !old.is_alive(keys_.now_ms());
 }
 
-void HashWriter::set_small(std::string_view field, const HashValue& value, const Place* place) {
+void HashWriter::set_small(std::string_view field, const FieldValue& value, const Place* place) {
   if (place == nullptr) return append_field(&packed_, field, value);
   std::string stored;
-  append_hash_value(&stored, value);
+  append_field_value(&stored, value);
   std::string item;
   append_packed(&item, stored);
   packed_.replace(place->value, place->end - place->value, item);
 }
 
-void HashWriter::put_large(std::string_view field, const HashValue& value) {
+void HashWriter::put_large(std::string_view field, const FieldValue& value) {
   const storage::CollectionId id = after_.collection->id;
   std::string stored;
-  append_hash_value(&stored, value);
+  append_field_value(&stored, value);
   put_member(keys_.overlay(), id, field, stored);
   if (value.expire_ms == 0) return;
   keys_.overlay().put(Space::kOrder, field_expiry_key(id, value.expire_ms, field), kMarker);
@@ -110,7 +110,7 @@ void HashWriter::put_large(std::string_view field, const HashValue& value) {
 
 void HashWriter::make_large() {
   after_.collection = Metadata::Collection{.id = keys_.new_collection()};
-  walk_packed(keys_.data(), packed_, [&](std::string_view field, const HashValue& value) {
+  walk_packed(keys_.data(), packed_, [&](std::string_view field, const FieldValue& value) {
     put_large(field, value);
     return true;
   });
@@ -119,7 +119,7 @@ void HashWriter::make_large() {
 
 bool HashWriter::remove(std::string_view field) {
   std::string held;
-  HashValue old;
+  FieldValue old;
   Place place;
   if (after_.collection) {
     if (!find_large(field, &held, &old)) return false;
@@ -150,7 +150,7 @@ bool HashWriter::finish() {
   } else {
     after_.payload = packed_;
     if (std::exchange(after_.element_expire_ms, 0) != 0) {
-      walk_packed(keys_.data(), packed_, [&](std::string_view, const HashValue& value) {
+      walk_packed(keys_.data(), packed_, [&](std::string_view, const FieldValue& value) {
         note_expiry(&after_, value.expire_ms);
         return true;
       });

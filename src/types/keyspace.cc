@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "src/types/access_clock.h"
-#include "src/types/hash.h"
+#include "src/types/hash_value.h"
 
 namespace ingot::types {
 

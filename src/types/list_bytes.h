@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/types/list.h"
+#include "src/types/list_value.h"
 #include "storage/status.h"
 
 namespace ingot::types {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "src/types/collection.h"
-#include "src/types/list.h"
 #include "src/types/list_bytes.h"
+#include "src/types/list_value.h"
 #include "src/types/packed.h"
 
 namespace ingot::types {

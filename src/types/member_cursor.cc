@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "src/types/member_table.h"
-#include "src/types/set.h"
-#include "src/types/sorted_set.h"
+#include "src/types/set_value.h"
+#include "src/types/sorted_set_value.h"
 
 namespace ingot::types {
 

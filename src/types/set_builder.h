@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/types/built_value.h"
-#include "src/types/set.h"
+#include "src/types/set_value.h"
 
 namespace ingot::types {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/types/built_value.h"
-#include "src/types/sorted_set.h"
+#include "src/types/sorted_set_value.h"
 
 namespace ingot::types {
 

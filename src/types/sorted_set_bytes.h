@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/types/packed.h"
-#include "src/types/sorted_set.h"
+#include "src/types/sorted_set_value.h"
 #include "storage/status.h"
 
 namespace ingot::types {

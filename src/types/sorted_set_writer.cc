@@ -3,8 +3,8 @@
 
 #include "src/types/collection.h"
 #include "src/types/member_table.h"
-#include "src/types/sorted_set.h"
 #include "src/types/sorted_set_bytes.h"
+#include "src/types/sorted_set_value.h"
 
 namespace ingot::types {
 

@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/types/stream.h"
+#include "src/types/stream_value.h"
 #include "storage/codec.h"
 
 namespace ingot::types {

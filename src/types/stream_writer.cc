@@ -1,7 +1,7 @@
 // Changing streams; see stream.h.
 #include "src/types/collection.h"
-#include "src/types/stream.h"
 #include "src/types/stream_bytes.h"
+#include "src/types/stream_value.h"
 
 namespace ingot::types {
 

@@ -151,6 +151,14 @@ Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_view value)
   return collection;
 }
 
+void put_chunk(const PutElement& put, uint32_t number, std::string_view bytes) {
+  std::string element;
+  storage::append_be32(&element, number);
+  std::string record;
+  encode_chunk(bytes, &record);
+  put(Space::kData, element, record);
+}
+
 void encode_chunk(std::string_view bytes, std::string* out) {
   out->assign(1, storage::kPlainElement);
   out->append(bytes);

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/types/built_value.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::types {
@@ -48,9 +49,11 @@ storage::Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_vi
 
 // --- chunks, for those that move long strings piece by piece
 
-// Longer strings are never held whole: they are streamed, staged, and rewritten in the pool.
+// Longer strings are never held whole: they are streamed, and made beside the writer.
 inline constexpr uint64_t kLongStringBytes = 1 << 20;
 
+// A chunk of a string that is made as a whole.
+void put_chunk(const PutElement& put, uint32_t number, std::string_view bytes);
 // The value of a chunk's record: replaces *out.
 void encode_chunk(std::string_view bytes, std::string* out);
 // The bytes of a chunk's record; false when it is none.

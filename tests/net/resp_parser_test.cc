@@ -15,7 +15,7 @@ namespace {
 using Args = std::vector<std::string>;
 using Commands = std::vector<Args>;
 
-class CountingStage final : public ArgumentStage {
+class CountingSink final : public ArgumentSink {
  public:
   void write(std::string, std::move_only_function<void(bool)>) override {}
 };
@@ -213,7 +213,7 @@ TEST_CASE("memory follows what came, not what was announced", "[parser]") {
   CHECK(many.parser.capacity() < 64 * 1024);
 }
 
-TEST_CASE("a large argument is gathered when nobody stages it", "[parser]") {
+TEST_CASE("a large argument is gathered when nobody sinks it", "[parser]") {
   std::mt19937_64 random(3);
   const std::string large = random_bytes(random, 3'000'000);
   const std::string bytes =
@@ -227,7 +227,7 @@ TEST_CASE("a large argument is gathered when nobody stages it", "[parser]") {
   CHECK((feed.commands() == Commands{{"PING"}, {"SET", "k", large, large}, {"PING"}}));
 }
 
-TEST_CASE("a staged argument leaves the stream", "[parser]") {
+TEST_CASE("a diverted argument leaves the stream", "[parser]") {
   RespParser parser;
   const auto add = [&](std::string_view bytes) {
     const auto room = parser.prepare(16 * 1024);
@@ -241,8 +241,8 @@ TEST_CASE("a staged argument leaves the stream", "[parser]") {
   CHECK(parser.large_argument_bytes() == 2'000'000);
   const auto before = parser.arguments_so_far();
   CHECK(Args(before.begin(), before.end()) == Args{"PUT", "k"});
-  const auto stage = std::make_shared<CountingStage>();
-  parser.stage(stage);
+  const auto sink = std::make_shared<CountingSink>();
+  parser.divert(sink);
   std::string taken = "=";
   CHECK(parser.take_raw(2'000'000, taken) == 3);
   CHECK(taken == "=abc");
@@ -265,23 +265,23 @@ TEST_CASE("a staged argument leaves the stream", "[parser]") {
   const BatchPtr batch = parser.take_batch();
   REQUIRE(batch->commands.size() == 2);
   const Command& put = batch->commands[0];
-  CHECK(put.stage == stage);
-  CHECK(put.staged_index == 2);
+  CHECK(put.sink == sink);
+  CHECK(put.diverted_index == 2);
   REQUIRE(put.args.size() == 4);
   CHECK(put.args[1] == "k");
   CHECK(put.args[2].empty());
   CHECK((put.args[3] == large));
-  CHECK(batch->commands[1].stage == nullptr);
+  CHECK(batch->commands[1].sink == nullptr);
 }
 
 TEST_CASE("an argument just below the threshold is not offered", "[parser]") {
   Feed feed;
-  feed.add(encode({"SET", std::string(kStageThresholdBytes - 1, 'x')}));
+  feed.add(encode({"SET", std::string(kLargeArgumentBytes - 1, 'x')}));
   CHECK(feed.large.empty());
   CHECK(feed.commands().size() == 1);
   // The command's name is nobody's value.
   Feed name;
-  name.add(encode({std::string(kStageThresholdBytes, 'x'), "y"}));
+  name.add(encode({std::string(kLargeArgumentBytes, 'x'), "y"}));
   CHECK(name.large.empty());
   CHECK(name.commands().size() == 1);
 }

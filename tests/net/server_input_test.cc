@@ -1,4 +1,5 @@
-// Commands into a server over real sockets: pipelines, fragments, errors, limits, staged arguments.
+// Commands into a server over real sockets: pipelines, fragments, errors, limits, diverted
+// arguments.
 #include <catch2/catch.hpp>
 #include <deque>
 #include <random>
@@ -140,22 +141,22 @@ TEST_CASE("paused reading keeps commands back", "[server]") {
 }
 
 // Checks what arrives against what a seed gives, and says ready when the test lets it.
-class CheckingStage final : public ArgumentStage {
+class CheckingSink final : public ArgumentSink {
  public:
   struct Seen {
     std::atomic<uint64_t> bytes{0};
     std::atomic<size_t> largest_piece{0};
     std::atomic<uint64_t> query_bytes_max{0};
     std::atomic<bool> mismatch{false};
-    std::atomic<int> stages{0};
+    std::atomic<int> sinks{0};
     std::atomic<int> destroyed{0};
   };
 
-  CheckingStage(Seen& seen, Server& server, const std::string& pattern, uint64_t refuse_after)
+  CheckingSink(Seen& seen, Server& server, const std::string& pattern, uint64_t refuse_after)
       : seen_(seen), server_(server), pattern_(pattern), refuse_after_(refuse_after) {
-    ++seen_.stages;
+    ++seen_.sinks;
   }
-  ~CheckingStage() override { ++seen_.destroyed; }
+  ~CheckingSink() override { ++seen_.destroyed; }
 
   void write(std::string piece, std::move_only_function<void(bool)> ready) override {
     for (size_t at = 0; at < piece.size();) {
@@ -184,26 +185,25 @@ class CheckingStage final : public ArgumentStage {
   uint64_t writes_ = 0;
 };
 
-struct StagingServer {
-  explicit StagingServer(uint64_t refuse_after = UINT64_MAX)
+struct DivertingServer {
+  explicit DivertingServer(uint64_t refuse_after = UINT64_MAX)
       : pattern(make_pattern()),
         server({.on_commands =
                     [this](Connection& connection, const BatchPtr& batch) {
                       for (const Command& command : batch->commands) {
-                        if (command.stage) {
-                          if (!command.args[command.staged_index].empty()) seen.mismatch = true;
+                        if (command.sink) {
+                          if (!command.args[command.diverted_index].empty()) seen.mismatch = true;
                           RespWriter(connection.out(), 2).integer(static_cast<int64_t>(seen.bytes));
                         } else {
                           answer(connection, command);
                         }
                       }
                     },
-                .stage = [this, refuse_after](std::span<const std::string_view> args,
-                                              uint64_t bytes) -> std::shared_ptr<ArgumentStage> {
+                .sink = [this, refuse_after](std::span<const std::string_view> args,
+                                             uint64_t bytes) -> std::shared_ptr<ArgumentSink> {
                   if (args[0] != "PUT") return nullptr;
                   announced = bytes;
-                  return std::make_shared<CheckingStage>(seen, server.server, pattern,
-                                                         refuse_after);
+                  return std::make_shared<CheckingSink>(seen, server.server, pattern, refuse_after);
                 }}) {}
 
   static std::string make_pattern() {
@@ -222,55 +222,55 @@ struct StagingServer {
   }
 
   const std::string pattern;
-  CheckingStage::Seen seen;
+  CheckingSink::Seen seen;
   std::atomic<uint64_t> announced{0};
   TestServer server;
 };
 
-TEST_CASE("100 MB are staged without being held", "[server][large]") {
+TEST_CASE("100 MB are diverted without being held", "[server][large]") {
   constexpr uint64_t kBytes = 100'000'000;
-  StagingServer staging;
-  staging.server.serve();
-  auto client = staging.server.connect();
+  DivertingServer server;
+  server.server.serve();
+  auto client = server.server.connect();
   client.send("PING\r\n*4\r\n$3\r\nPUT\r\n$1\r\nk\r\n$100000000\r\n");
-  staging.send_body(client, kBytes);
+  server.send_body(client, kBytes);
   client.send("\r\n$2\r\nXX\r\nPING\r\n");
   CHECK(client.receive_line() == "+PONG");
   CHECK(client.receive_line() == ":100000000");
   CHECK(client.receive_line() == "+PONG");
-  CHECK(staging.announced == kBytes);
-  CHECK_FALSE(staging.seen.mismatch);
-  CHECK(staging.seen.largest_piece <= kStageThresholdBytes);
-  CHECK(staging.seen.query_bytes_max < 2'000'000);
-  CHECK(eventually([&] { return staging.seen.destroyed == 1; }));
+  CHECK(server.announced == kBytes);
+  CHECK_FALSE(server.seen.mismatch);
+  CHECK(server.seen.largest_piece <= kLargeArgumentBytes);
+  CHECK(server.seen.query_bytes_max < 2'000'000);
+  CHECK(eventually([&] { return server.seen.destroyed == 1; }));
 }
 
-TEST_CASE("a stage that refuses gets no more, and the command is delivered", "[server][large]") {
-  StagingServer staging(2'000'000);
-  staging.server.serve();
-  auto client = staging.server.connect();
+TEST_CASE("a sink that refuses gets no more, and the command is delivered", "[server][large]") {
+  DivertingServer server(2'000'000);
+  server.server.serve();
+  auto client = server.server.connect();
   client.send("*3\r\n$3\r\nPUT\r\n$1\r\nk\r\n$20000000\r\n");
-  staging.send_body(client, 20'000'000);
+  server.send_body(client, 20'000'000);
   client.send("\r\nPING\r\n");
   const std::string reply = client.receive_line();
   CHECK(std::stoull(reply.substr(1)) < 4'000'000);
   CHECK(client.receive_line() == "+PONG");
 }
 
-TEST_CASE("a client that leaves in the middle of a staged argument", "[server][large]") {
-  StagingServer staging;
-  staging.server.serve();
+TEST_CASE("a client that leaves in the middle of a diverted argument", "[server][large]") {
+  DivertingServer server;
+  server.server.serve();
   {
-    auto client = staging.server.connect();
+    auto client = server.server.connect();
     client.send("*3\r\n$3\r\nPUT\r\n$1\r\nk\r\n$20000000\r\n");
-    staging.send_body(client, 5'000'000);
-    CHECK(eventually([&] { return staging.seen.bytes > 0; }));
+    server.send_body(client, 5'000'000);
+    CHECK(eventually([&] { return server.seen.bytes > 0; }));
   }
-  CHECK(eventually([&] { return staging.seen.destroyed == 1 && staging.server.closed == 1; }));
-  CHECK(staging.server.commands == 0);
+  CHECK(eventually([&] { return server.seen.destroyed == 1 && server.server.closed == 1; }));
+  CHECK(server.server.commands == 0);
 }
 
-TEST_CASE("a large argument that nobody stages arrives whole", "[server][large]") {
+TEST_CASE("a large argument that nobody sinks arrives whole", "[server][large]") {
   TestServer server({});
   server.serve();
   auto client = server.connect();

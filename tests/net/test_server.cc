@@ -17,9 +17,9 @@ class TestServer::TestHandler final : public Handler {
     for (const Command& command : batch->commands) answer(connection_, command);
   }
 
-  std::shared_ptr<ArgumentStage> stage_argument(std::span<const std::string_view> args,
-                                                uint64_t bytes) override {
-    return owner_.behaviour.stage ? owner_.behaviour.stage(args, bytes) : nullptr;
+  std::shared_ptr<ArgumentSink> argument_sink(std::span<const std::string_view> args,
+                                              uint64_t bytes) override {
+    return owner_.behaviour.sink ? owner_.behaviour.sink(args, bytes) : nullptr;
   }
 
   void on_protocol_error(std::string_view error) override {

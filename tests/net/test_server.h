@@ -23,7 +23,7 @@ struct Behaviour {
   std::function<void(Connection&)> on_open;
   // Default: answers every command at once.
   std::function<void(Connection&, const BatchPtr&)> on_commands;
-  std::function<std::shared_ptr<ArgumentStage>(std::span<const std::string_view>, uint64_t)> stage;
+  std::function<std::shared_ptr<ArgumentSink>(std::span<const std::string_view>, uint64_t)> sink;
   std::string refusal;  // not empty: every client is refused with it
 };
 

@@ -1,9 +1,9 @@
 // Numbers and options as Redis reads them.
-#include "src/command/args.h"
+#include "src/contract/args.h"
 
 #include <catch2/catch.hpp>
 
-using namespace ingot::command;
+using namespace ingot::contract;
 
 TEST_CASE("integers are taken only in the form that Redis prints", "[args]") {
   CHECK(parse_integer("0") == 0);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/types/bits.h"
-#include "src/types/hyperloglog.h"
+#include "src/types/hyperloglog_bytes.h"
 
 namespace ingot::types {
 namespace {

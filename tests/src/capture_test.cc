@@ -1,5 +1,5 @@
 // The sink that keeps replies as trees.
-#include "src/command/capture.h"
+#include "src/contract/capture.h"
 
 #include <catch2/catch.hpp>
 #include <deque>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-using namespace ingot::command;
+using namespace ingot::contract;
 using ingot::net::BodySource;
 using ingot::net::IoThread;
 using Kind = Value::Kind;

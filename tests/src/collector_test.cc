@@ -1,6 +1,6 @@
 // The collector over every engine: what is dead goes, what is alive or still seen stays, and a stop
 // at any point forgets nothing.
-#include "src/exec/collector.h"
+#include "src/data/collector.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -13,7 +13,7 @@
 #include "tests/src/failing_engine.h"
 #include "tests/storage/temporary_directory.h"
 
-namespace ingot::exec {
+namespace ingot::data {
 namespace {
 
 using storage::CollectionId;
@@ -319,8 +319,8 @@ TEST_CASE("a stop at any change forgets nothing and takes nothing alive") {
 
 TEST_CASE("a collection that is being built is left alone") {
   Data data(GENERATE(from_range(engines())));
-  const CollectionId linked = data.collector().stage();
-  const CollectionId given_up = data.collector().stage();
+  const CollectionId linked = data.collector().reserve();
+  const CollectionId given_up = data.collector().reserve();
   data.create(linked, 1);
   data.create(given_up, 1);
   data.note({linked, given_up});
@@ -364,4 +364,4 @@ TEST_CASE("more drops than it remembers") {
 }
 
 }  // namespace
-}  // namespace ingot::exec
+}  // namespace ingot::data

@@ -1,5 +1,5 @@
 // The configuration: loading of files and command lines, CONFIG GET, SET and REWRITE.
-#include "src/server/config.h"
+#include "src/settings/config.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,12 +8,12 @@
 #include <iterator>
 #include <set>
 
-#include "src/server/config_file.h"
-#include "src/server/setting_pattern.h"
-#include "src/server/setting_values.h"
+#include "src/settings/config_file.h"
+#include "src/settings/setting_pattern.h"
+#include "src/settings/setting_values.h"
 #include "tests/storage/temporary_directory.h"
 
-namespace ingot::server {
+namespace ingot::settings {
 namespace {
 
 using storage::TemporaryDirectory;
@@ -484,4 +484,4 @@ TEST_CASE("the files in conf/ work, and document every setting with its default"
   }
 }
 
-}  // namespace ingot::server
+}  // namespace ingot::settings

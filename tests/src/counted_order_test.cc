@@ -116,9 +116,7 @@ class Sequence {
 
  private:
   CountedOrderWriter order() { return {overlay_, index_, kId, {}}; }
-  bool marked(std::string_view item) const {
-    return !item.empty() && item.back() % 3 == 0;
-  }
+  bool marked(std::string_view item) const { return !item.empty() && item.back() % 3 == 0; }
 
   std::unique_ptr<storage::Engine> engine_ = storage::open_memory({}).first;
   storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};

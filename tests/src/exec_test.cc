@@ -95,7 +95,7 @@ TEST_CASE("a write that needs the disk is run again and counts once", "[exec]") 
         ":6\r\n:8\r\n:2\r\n");
   CHECK(client.pipeline({{"MULTI"}, {"INCRBY", "n", "1"}, {"GET", "m"}, {"EXEC"}, {"DBSIZE"}}) ==
         "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:61\r\n$1\r\n8\r\n:2\r\n");
-  CHECK(server.services().stats.rollbacks > 0);
+  CHECK(server.services().data.stats.rollbacks > 0);
 }
 
 TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
@@ -107,7 +107,7 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
   failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
   CHECK(client.run({"INCR", "k"}) ==
         "-MISCONF Errors writing to the AOF file: No space left on device\r\n");
-  REQUIRE(server.services().store.engine().try_resume().ok());
+  REQUIRE(server.services().data.store.engine().try_resume().ok());
   CHECK(client.pipeline({{"GET", "k"}, {"DBSIZE"}, {"INCR", "k"}}) == "$1\r\n1\r\n:1\r\n:2\r\n");
   failing.fail_next_write({storage::Status::Code::kIo, "fsync failed"});
   CHECK(client.run({"INCR", "k"}).starts_with("-MISCONF"));
@@ -118,7 +118,7 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
 
 TEST_CASE("many clients at a time", "[exec]") {
   InProcess server(memory(), 4);
-  server.services().store.cache().set_capacity(1 << 20);
+  server.services().data.store.cache().set_capacity(1 << 20);
   constexpr int kClients = 8;
   constexpr int kRounds = 200;
   std::vector<std::thread> threads;
@@ -134,7 +134,7 @@ TEST_CASE("many clients at a time", "[exec]") {
         std::string expected = "$" + std::to_string(count.size()) + "\r\n" + count + "\r\n*1\r\n$" +
                                std::to_string(mine.size()) + "\r\n" + mine + "\r\n";
         if (!reply.starts_with(":" + count + "\r\n") || !reply.ends_with(expected)) wrong = true;
-        if (c == 0 && round % 50 == 0) server.services().readers.resize(1 + round / 50 % 6);
+        if (c == 0 && round % 50 == 0) server.services().data.readers.resize(1 + round / 50 % 6);
       }
     });
   }
@@ -154,7 +154,7 @@ TEST_CASE("whoever wants keyspace events hears them after the commit, in order",
   });
   InProcessClient client(server);
   client.run({"SET", "untold", "1"});
-  server.services().writer.set_wanted_events(types::notify::kAll);
+  server.services().events.wanted = types::notify::kAll;
   client.pipeline({{"SET", "k", "1", "EX", "10"},
                    {"INCR", "k"},
                    {"APPEND", "k", "x"},
@@ -172,10 +172,10 @@ TEST_CASE("whoever wants keyspace events hears them after the commit, in order",
                    {"EXEC"},
                    {"PEXPIRE", "b", "5"}});
   const std::vector<std::string> expected = {
-      "set 0 k",         "expire 0 k",    "incrby 0 k",  "append 0 k",   "setrange 0 k",
-      "persist 0 k",     "rename_from 0 k", "rename_to 0 l", "copy_to 0 m", "move_from 0 m",
-      "move_to 2 m",     "del 0 l",       "set 0 a",     "set 0 b",      "del 0 a",
-      "expire 0 b"};
+      "set 0 k",      "expire 0 k",    "incrby 0 k",      "append 0 k",
+      "setrange 0 k", "persist 0 k",   "rename_from 0 k", "rename_to 0 l",
+      "copy_to 0 m",  "move_from 0 m", "move_to 2 m",     "del 0 l",
+      "set 0 a",      "set 0 b",       "del 0 a",         "expire 0 b"};
   CHECK(heard == expected);
   heard.clear();
   server.now_ms += 10;
@@ -185,11 +185,11 @@ TEST_CASE("whoever wants keyspace events hears them after the commit, in order",
   heard.clear();
   client.pipeline({{"GET", "nothing"}, {"DEL", "nothing"}});
   CHECK(heard.empty());  // a miss is told only where it is asked for by name
-  server.services().writer.set_wanted_events(types::notify::kKeyMiss);
+  server.services().events.wanted = types::notify::kKeyMiss;
   client.run({"GET", "nothing"});
   client.run({"MGET", "wake", "neither", "nor"});
   client.run({"DEL", "nothing"});
   client.pipeline({{"MULTI"}, {"SET", "x", "1"}, {"HGET", "none", "f"}, {"GET", "x"}, {"EXEC"}});
-  CHECK(heard == std::vector<std::string>{"keymiss 0 nothing", "keymiss 0 neither",
-                                          "keymiss 0 nor", "keymiss 0 none"});
+  CHECK(heard == std::vector<std::string>{"keymiss 0 nothing", "keymiss 0 neither", "keymiss 0 nor",
+                                          "keymiss 0 none"});
 }

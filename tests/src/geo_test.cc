@@ -5,7 +5,7 @@
 #include <set>
 
 #include "src/types/geo_hash.h"
-#include "src/types/geo_search.h"
+#include "src/types/geo_shape.h"
 
 namespace ingot::types {
 namespace {

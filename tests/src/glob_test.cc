@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "src/command/glob.h"
+#include "src/contract/glob.h"
 
-namespace ingot::command {
+namespace ingot::contract {
 namespace {
 
 using std::string_view_literals::operator""sv;
@@ -92,4 +92,4 @@ TEST_CASE("the literal beginning of a pattern", "[glob]") {
 }
 
 }  // namespace
-}  // namespace ingot::command
+}  // namespace ingot::contract

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/types/collection.h"
-#include "src/types/hash.h"
+#include "src/types/hash_value.h"
 #include "storage/engine.h"
 
 namespace ingot::types {
@@ -64,7 +64,7 @@ class OneHash {
     if (!exists()) return pairs;
     const Record found = record();
     HashReader reader(overlay_, found, now_ms_);
-    reader.walk([&](std::string_view field, const HashValue& value) {
+    reader.walk([&](std::string_view field, const FieldValue& value) {
       pairs.emplace_back(field, value.bytes);
       return true;
     });
@@ -76,7 +76,7 @@ class OneHash {
     if (!exists()) return std::nullopt;
     const Record found = record();
     std::string held;
-    HashValue value;
+    FieldValue value;
     if (!HashReader(overlay_, found, now_ms_).get(field, &held, &value)) return std::nullopt;
     return std::pair(std::string(value.bytes), value.expire_ms);
   }
@@ -275,7 +275,7 @@ TEST_CASE("bytes that are no hash are an error", "[hash]") {
     hash.overlay().put(Space::kMeta, storage::meta_key(0, "key"), record);
     const Record found = hash.record();
     HashReader reader(hash.overlay(), found, 0);
-    reader.walk([](std::string_view, const HashValue&) { return true; });
+    reader.walk([](std::string_view, const FieldValue&) { return true; });
     CHECK(hash.overlay().error().code() == storage::Status::Code::kCorruption);
     hash.overlay().reset_outcome();
   }

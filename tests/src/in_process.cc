@@ -37,27 +37,26 @@ void FakeThread::post(std::move_only_function<void()> task) {
 }
 
 InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers,
-                     decltype(exec::Services::on_events) on_events) {
+                     decltype(exec::EventHook::tell) on_events) {
   storage::Status status;
-  store_ = exec::Store::open(
+  store_ = data::Store::open(
       std::move(engine), 16, [this] { return now_ms.load(); }, &status);
   REQUIRE(status.ok());
-  collector_ = std::make_unique<exec::Collector>(*store_);
-  readers_ = std::make_unique<exec::ReaderPool>(readers);
-  writer_ = std::make_unique<exec::Writer>();
-  services_.reset(new exec::Services{.store = *store_,
-                                     .writer = *writer_,
-                                     .readers = *readers_,
-                                     .collector = *collector_,
-                                     .config = config_,
+  collector_ = std::make_unique<data::Collector>(*store_);
+  readers_ = std::make_unique<data::ReaderPool>(readers);
+  events_.tell = std::move(on_events);
+  services_.reset(new exec::Services{.data = {.store = *store_,
+                                              .readers = *readers_,
+                                              .collector = *collector_,
+                                              .config = config_,
+                                              .stats = stats_},
                                      .clients = clients_,
-                                     .stats = stats_,
-                                     .lifecycle = lifecycle_,
+                                     .server = stub_,
                                      .table = table_,
-                                     .cursors = cursors_,
-                                     .net = nullptr,
-                                     .on_events = std::move(on_events)});
-  writer_->start(*services_, exec::FsyncPolicy::kNever);
+                                     .events = events_});
+  writer_ = std::make_unique<exec::Writer>(*services_, exec::FsyncPolicy::kNever);
+  stub_.writer = writer_.get();
+  writer_->start();
   collector_->start();
 }
 
@@ -114,10 +113,11 @@ class InProcessClient::FakeConnection : public net::Connection {
 
 InProcessClient::InProcessClient(InProcess& server)
     : server_(server), connection_(std::make_unique<FakeConnection>(server.thread_)) {
-  auto client = std::make_shared<command::Client>(server.clients_.next_id(), "127.0.0.1:1",
-                                                  "127.0.0.1:2", -1, false, server.now_ms);
+  auto client = std::make_shared<contract::Client>(server.clients_.next_id(), "127.0.0.1:1",
+                                                   "127.0.0.1:2", -1, false, server.now_ms);
   client->authenticated = true;
-  session_ = std::make_shared<exec::Session>(server.services(), *connection_, client);
+  session_ =
+      std::make_shared<exec::Session>(server.services(), *server.writer_, *connection_, client);
   server.clients_.add(client);
 }
 

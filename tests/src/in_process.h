@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "net/connection.h"
-#include "src/command/table.h"
 #include "src/commands/families.h"
-#include "src/exec/collector.h"
-#include "src/exec/reader_pool.h"
+#include "src/contract/client_registry.h"
+#include "src/contract/running_server.h"
+#include "src/contract/table.h"
+#include "src/data/collector.h"
+#include "src/data/reader_pool.h"
+#include "src/data/store.h"
 #include "src/exec/services.h"
 #include "src/exec/session.h"
-#include "src/exec/store.h"
 #include "src/exec/writer.h"
-#include "src/server/client_registry.h"
-#include "src/server/config.h"
-#include "src/server/lifecycle.h"
-#include "src/server/stats.h"
+#include "src/metrics/stats.h"
+#include "src/settings/config.h"
 #include "src/types/key_cursor.h"
 #include "storage/engine.h"
 
@@ -46,9 +46,16 @@ class FakeThread : public net::IoThread {
   std::thread thread_;
 };
 
-class NoLifecycle : public server::Lifecycle {
+class StubServer : public contract::RunningServer {
  public:
   void request_shutdown() override {}
+  storage::Status flush_engine() override { return {}; }
+  std::string info(types::KeyReader&, std::span<const std::string_view>) override { return {}; }
+  void reset_statistics() override {}
+  void unwatch(uint64_t client_id) override { writer->unwatch(client_id); }
+  void set_active_expire(bool active) override { writer->set_active_expire(active); }
+  types::KeyCursors& cursors() override { return cursors_; }
+  int64_t now_ms() const override { return 0; }
   storage::Status save() override { return {}; }
   bool save_in_background() override { return true; }
   bool saving() const override { return false; }
@@ -60,14 +67,17 @@ class NoLifecycle : public server::Lifecycle {
   const std::string& config_file() const override { return text_; }
   uint64_t memory_limit_bytes() const override { return 1 << 30; }
 
+  exec::Writer* writer = nullptr;
+
  private:
+  types::KeyCursors cursors_;
   std::string text_;
 };
 
 class InProcess {
  public:
   explicit InProcess(std::unique_ptr<storage::Engine> engine, int readers = 2,
-                     decltype(exec::Services::on_events) on_events = {});
+                     decltype(exec::EventHook::tell) on_events = {});
   ~InProcess();
 
   std::atomic<int64_t> now_ms{1'700'000'000'000};
@@ -75,17 +85,17 @@ class InProcess {
 
  private:
   friend class InProcessClient;
-  server::Config config_{"test"};
-  server::Stats stats_{0};
-  server::ClientRegistry clients_;
-  NoLifecycle lifecycle_;
-  command::Table table_{commands::all_families()};
-  types::KeyCursors cursors_;
-  std::unique_ptr<exec::Store> store_;
-  std::unique_ptr<exec::Collector> collector_;
-  std::unique_ptr<exec::ReaderPool> readers_;
-  std::unique_ptr<exec::Writer> writer_;
+  settings::Config config_{"test"};
+  metrics::Stats stats_{0};
+  contract::ClientRegistry clients_;
+  StubServer stub_;
+  contract::Table table_{commands::all_families()};
+  exec::EventHook events_;
+  std::unique_ptr<data::Store> store_;
+  std::unique_ptr<data::Collector> collector_;
+  std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<exec::Services> services_;
+  std::unique_ptr<exec::Writer> writer_;
   FakeThread thread_;
 };
 

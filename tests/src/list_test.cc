@@ -1,5 +1,5 @@
 // Lists against a plain deque: every change in small, dense and gapped form, across commits.
-#include "src/types/list.h"
+#include "src/types/list_value.h"
 
 #include <catch2/catch.hpp>
 #include <deque>
@@ -149,7 +149,8 @@ TEST_CASE("insertions at one place find room for ever", "[list]") {
   const bool before = GENERATE(true, false);
   for (int i = 0; i < 2000; ++i) {
     const std::string element = std::to_string(i);
-    data.change([&](ListWriter& list) { REQUIRE(list.insert(before, before ? "b" : "a", element)); });
+    data.change(
+        [&](ListWriter& list) { REQUIRE(list.insert(before, before ? "b" : "a", element)); });
     model.insert(before ? model.end() - 1 : model.begin() + 1, element);
     if (i % 100 == 0) data.commit();
   }

@@ -20,8 +20,8 @@
 #include <string>
 #include <thread>
 
+#include "src/metrics/log.h"
 #include "src/server/disk_guard.h"
-#include "src/server/log.h"
 #include "src/server/memory_limit.h"
 #include "src/server/ticker.h"
 #include "tests/storage/temporary_directory.h"
@@ -107,7 +107,7 @@ TEST_CASE("the limit of open files is raised as far as it goes") {
 }
 
 TEST_CASE("half of the machine or of its tightest cgroup") {
-  Settings settings;
+  settings::Settings settings;
   CHECK(memory_limit(settings, {.total_bytes = 800 * kMb}) == 400 * kMb);
   CHECK(memory_limit(settings, {.total_bytes = 800 * kMb, .cgroup_bytes = 100 * kMb}) == 50 * kMb);
   CHECK(memory_limit(settings, {.total_bytes = 80 * kMb, .cgroup_bytes = 100 * kMb}) == 40 * kMb);
@@ -142,7 +142,7 @@ TEST_CASE("cgroup limits of both versions count at every level") {
 }
 
 TEST_CASE("the shares stay within the limit") {
-  Settings settings;
+  settings::Settings settings;
   for (uint64_t limit : {64 * kMb, 128 * kMb, 129 * kMb, 1024 * kMb, 100'000 * kMb}) {
     MemoryShares shares = share_out(settings, limit);
     CHECK(shares.engine_bytes + shares.output_bytes < limit);
@@ -155,7 +155,7 @@ TEST_CASE("the shares stay within the limit") {
 }
 
 TEST_CASE("when growing is refused") {
-  Settings settings;
+  settings::Settings settings;
   settings.max_disk = 100;
   settings.min_free_disk = 50;
   CHECK_FALSE(growing_refusal(settings, {.used_bytes = 100, .free_bytes = 50}));
@@ -170,18 +170,19 @@ TEST_CASE("when growing is refused") {
 TEST_CASE("the log is in Redis' format, by level") {
   TemporaryDirectory directory;
   const std::string path = directory.file("log");
-  REQUIRE(log::configure(path, LogLevel::kNotice).empty());
-  log::verbose("too quiet");
-  log::notice("{} of {}", 3, "it");
-  log::warning("loud");
-  log::set_level(LogLevel::kDebug);
-  log::verbose("wordy");
-  log::write(LogLevel::kDebug, "all {} of it");
-  log::set_level(LogLevel::kWarning);
-  log::notice("not any more");
-  CHECK_FALSE(log::configure(directory.file("log/inside"), LogLevel::kDebug).empty());
-  log::warning("still here");
-  REQUIRE(log::configure("", LogLevel::kNotice).empty());
+  REQUIRE(metrics::log::configure(path, settings::LogLevel::kNotice).empty());
+  metrics::log::verbose("too quiet");
+  metrics::log::notice("{} of {}", 3, "it");
+  metrics::log::warning("loud");
+  metrics::log::set_level(settings::LogLevel::kDebug);
+  metrics::log::verbose("wordy");
+  metrics::log::write(settings::LogLevel::kDebug, "all {} of it");
+  metrics::log::set_level(settings::LogLevel::kWarning);
+  metrics::log::notice("not any more");
+  CHECK_FALSE(
+      metrics::log::configure(directory.file("log/inside"), settings::LogLevel::kDebug).empty());
+  metrics::log::warning("still here");
+  REQUIRE(metrics::log::configure("", settings::LogLevel::kNotice).empty());
 
   const std::string expected[] = {"* 3 of it", "# loud", "- wordy", ". all {} of it",
                                   "# still here"};

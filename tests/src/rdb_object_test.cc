@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "src/types/rdb_bytes.h"
-#include "src/types/rdb_listpack.h"
-#include "src/types/rdb_lzf.h"
-#include "src/types/rdb_object.h"
+#include "src/types/rdb/rdb_bytes.h"
+#include "src/types/rdb/rdb_listpack.h"
+#include "src/types/rdb/rdb_lzf.h"
+#include "src/types/rdb/rdb_object.h"
 
 namespace ingot::types::rdb {
 namespace {

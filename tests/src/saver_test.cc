@@ -27,7 +27,7 @@ class Saved {
         saver_(*engine_, stats_, path(), 77) {}
 
   std::string path() const { return directory_.file("dump.rdb.checkpoint"); }
-  Stats& stats() { return stats_; }
+  metrics::Stats& stats() { return stats_; }
   Saver& saver() { return saver_; }
   void put(const std::string& value) {
     auto batch = engine_->new_batch();
@@ -52,7 +52,7 @@ class Saved {
  private:
   storage::TemporaryDirectory directory_;
   std::unique_ptr<storage::Engine> engine_;
-  Stats stats_;
+  metrics::Stats stats_;
   Saver saver_;
 };
 
@@ -64,7 +64,7 @@ TEST_CASE("each save replaces the last one") {
   CHECK(saver.last_save_s() == 77);
   CHECK(saver.last_duration_s() == -1);
   data.put("one");
-  add(data.stats().changes_since_save, 3);
+  metrics::add(data.stats().changes_since_save, 3);
   REQUIRE(saver.save().ok());
   CHECK(data.saved() == "one");
   CHECK(data.stats().changes_since_save == 0);
@@ -101,8 +101,8 @@ TEST_CASE("there is one save at a time, and a failed one changes nothing") {
   const std::string path = directory.file("checkpoint");
   fs::create_directory(path);
   SlowEngine engine;
-  Stats stats(0);
-  add(stats.changes_since_save, 3);
+  metrics::Stats stats(0);
+  metrics::add(stats.changes_since_save, 3);
   Saver saver(engine, stats, path, 77);
   REQUIRE(saver.save_in_background());
   CHECK(saver.saving());

@@ -1,21 +1,21 @@
 // Counters, rates and the list of clients behind INFO and CLIENT LIST.
-#include "src/server/stats.h"
+#include "src/metrics/stats.h"
 
 #include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
 
-#include "src/server/client_registry.h"
+#include "src/contract/client_registry.h"
 #include "src/server/info.h"
 
-using ingot::command::Client;
-using ingot::command::CommandRow;
-using ingot::server::add;
-using ingot::server::ClientRegistry;
-using ingot::server::Meter;
-using ingot::server::MeterTotals;
-using ingot::server::Sampler;
-using ingot::server::Stats;
+using ingot::contract::Client;
+using ingot::contract::ClientRegistry;
+using ingot::contract::CommandRow;
+using ingot::metrics::add;
+using ingot::metrics::Meter;
+using ingot::metrics::MeterTotals;
+using ingot::metrics::Sampler;
+using ingot::metrics::Stats;
 
 TEST_CASE("a rate is what came within the samples kept") {
   Sampler sampler;

@@ -1,6 +1,6 @@
 // Streams on disk, small and large, on every engine: the bytes, the way from one form to the other,
 // and random changes against a plain model.
-#include "src/types/stream.h"
+#include "src/types/stream_value.h"
 
 #include <fmt/format.h>
 #include <catch2/catch.hpp>

@@ -1,17 +1,17 @@
 // The command table: look-up and Redis' errors, renaming, key positions, and that every row is
 // sound.
-#include "src/command/table.h"
+#include "src/contract/table.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "src/command/capture.h"
-#include "src/command/context.h"
 #include "src/commands/command_docs.h"
 #include "src/commands/families.h"
+#include "src/contract/capture.h"
+#include "src/contract/context.h"
 
-namespace ingot::command {
+namespace ingot::contract {
 namespace {
 
 using Words = std::vector<std::string_view>;
@@ -207,4 +207,4 @@ TEST_CASE("every command's row is sound", "[table]") {
 }
 
 }  // namespace
-}  // namespace ingot::command
+}  // namespace ingot::contract

@@ -1,0 +1,31 @@
+// A client's identity and its name; the rest of the client is plain state.
+#include "src/contract/client.h"
+
+#include <utility>
+
+namespace ingot::contract {
+
+Client::Client(uint64_t client_id, std::string peer, std::string local, int socket,
+               bool unix_socket, int64_t now_ms)
+    : id(client_id),
+      address(std::move(peer)),
+      local_address(std::move(local)),
+      fd(socket),
+      is_unix(unix_socket),
+      created_ms(now_ms) {}
+
+bool Client::is_local() const {
+  return is_unix || address.starts_with("127.0.0.1:") || address.starts_with("[::1]:");
+}
+
+std::string Client::name() const {
+  std::lock_guard lock(mutex_);
+  return name_;
+}
+
+void Client::set_name(std::string name) {
+  std::lock_guard lock(mutex_);
+  name_ = std::move(name);
+}
+
+}  // namespace ingot::contract

@@ -1,0 +1,74 @@
+// What the server knows of one client, apart from its socket and its queue of commands.
+//
+// Threads: the plain members belong to whoever executes the client's commands at the moment: its
+// I/O thread, or the writer or pool thread to which an EXEC or a long command was handed (the I/O
+// thread leaves the client alone meanwhile). The atomics and name() are for anybody (CLIENT LIST).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "net/connection.h"
+#include "src/contract/row.h"
+
+namespace ingot::contract {
+
+struct QueuedCommand {
+  const CommandRow* row;
+  net::BatchPtr batch;  // keeps the arguments
+  const net::Command* command;
+};
+
+enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
+
+class Client {
+ public:
+  Client(uint64_t id, std::string address, std::string local_address, int fd, bool is_unix,
+         int64_t created_ms);
+
+  const uint64_t id;
+  const std::string address;
+  const std::string local_address;
+  const int fd;
+  const bool is_unix;
+  const int64_t created_ms;  // Unix
+
+  // MULTI
+  bool in_multi = false;
+  bool multi_failed = false;  // a command could not be queued: EXECABORT
+  std::vector<QueuedCommand> queue;
+
+  ReplyMode reply_mode = ReplyMode::kOn;
+  bool close_after_reply = false;  // QUIT, CLIENT KILL of oneself, protocol errors
+  bool authenticated = false;
+  std::string user = "default";
+
+  std::atomic<int> db{0};
+  std::atomic<int> resp{2};
+  std::atomic<bool> no_evict{false};
+  std::atomic<int> queued{-1};  // commands in MULTI; -1: none open
+  std::atomic<int64_t> last_command_ms{0};
+  std::atomic<const CommandRow*> last_command{nullptr};
+  std::atomic<const CommandRow*> last_subcommand{nullptr};
+  std::atomic<uint64_t> pending_bytes{0};  // arguments of commands not yet answered
+
+  // Whether it comes from this machine.
+  bool is_local() const;
+  std::string name() const;
+  void set_name(std::string name);
+
+  // Called by anybody under the registry's lock; null once the connection is gone.
+  net::Connection* connection = nullptr;
+  std::function<void()> kill;  // closes the connection; any thread
+
+ private:
+  mutable std::mutex mutex_;
+  std::string name_;
+};
+
+}  // namespace ingot::contract

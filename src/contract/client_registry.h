@@ -1,0 +1,35 @@
+// All connected clients, for CLIENT LIST, CLIENT KILL, INFO and maxclients. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "src/contract/client.h"
+
+namespace ingot::contract {
+
+class ClientRegistry {
+ public:
+  using Visit = std::function<void(contract::Client&)>;
+
+  uint64_t next_id() { return next_id_.fetch_add(1) + 1; }
+  void add(std::shared_ptr<contract::Client> client);
+  void remove(uint64_t id);  // also forgets its connection
+  size_t size() const;
+  // In the order of ids, under the registry's lock: a client's connection stays valid meanwhile.
+  // `each` must not call back into the registry.
+  void for_each(const Visit& each) const;
+  // The same for one client; does nothing when it is gone.
+  void visit(uint64_t id, const Visit& visit) const;
+
+ private:
+  std::atomic<uint64_t> next_id_{0};
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<contract::Client>> clients_;
+};
+
+}  // namespace ingot::contract

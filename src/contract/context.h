@@ -1,0 +1,132 @@
+// What a command gets to work with. A handler knows nothing of threads, sockets or engines: a read
+// handler sees one state, a write handler the writer's overlay, a session handler no data. Every
+// reference outlives every command.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/contract/args.h"
+#include "src/contract/client.h"
+#include "src/contract/client_registry.h"
+#include "src/contract/reply.h"
+#include "src/contract/row.h"
+#include "src/contract/running_server.h"
+#include "src/types/keyspace.h"
+
+// Of the floors above: handlers hand these on, and need not know what is in them.
+namespace ingot::settings {
+class Config;
+}
+namespace ingot::data {
+class BuiltArgument;
+class View;
+struct Services;
+}  // namespace ingot::data
+
+namespace ingot::contract {
+
+class Table;
+
+class ReadContext {
+ public:
+  types::KeyReader& keys;
+  ReplySink& reply;
+  int db;
+  const settings::Config& config;
+  data::Services& data;  // for replies that are sorted or streamed
+  RunningServer& server;
+  // The state that is read, for replies that go on reading after the command returned (streams).
+  // Null inside EXEC with writes and in a probe without a snapshot.
+  std::shared_ptr<const data::View> view;
+
+  int64_t now_ms() const { return keys.now_ms(); }
+};
+
+// What came of work that was too large for the writer and done in the pool; see from_pool().
+struct PoolResult {
+  virtual ~PoolResult() = default;
+};
+// Failures latch in keys.data().
+using PoolWork = std::function<std::shared_ptr<PoolResult>(types::KeyReader& keys)>;
+
+// A client that waits for a key to be fed. After its time it is answered a null array.
+struct Block {
+  std::vector<std::string> keys;
+  int64_t until_ms = 0;     // Unix; 0: for ever
+  std::string memory = {};  // given back when it runs again
+};
+
+// Why a blocked command runs again.
+struct Fed {
+  std::string_view key;     // that was stored or removed
+  std::string_view memory;  // of its Block
+};
+
+class WriteContext {
+ public:
+  types::KeyWriter& keys;
+  ReplySink& reply;
+  int db;
+  const settings::Config& config;
+  data::Services& data;  // for values that are built beside the writer
+
+  // The large argument that is in the engine already instead of standing among the arguments, or
+  // null.
+  data::BuiltArgument* argument = nullptr;
+  // What an earlier run of this command asked the pool for, or null.
+  std::shared_ptr<PoolResult> earlier = nullptr;
+  // The pool did not help (the data kept changing, or only this transaction has it): what is needed
+  // must be made here and now, however large.
+  bool in_place = false;
+  // Whether block() may be called: not inside EXEC, where a blocking command answers at once what
+  // it would after its time-out.
+  bool may_block = false;
+  // Set when a blocked command runs again because a key of its was fed: it serves itself from this
+  // one, or blocks again and keeps its place.
+  std::optional<Fed> fed = {};
+
+  int64_t now_ms() const { return keys.now_ms(); }
+
+  // What `work` makes of the data: done in the pool at a view while this run is given up, or here
+  // when that has not helped (`here`). `fits` tells whether the data is still as the pool saw it.
+  // Null: the run is given up or reading failed; the handler returns right after.
+  template <typename Result, typename Fits, typename Work>
+  std::shared_ptr<Result> from_pool(const Fits& fits, const Work& work, bool here) {
+    auto result = std::dynamic_pointer_cast<Result>(earlier);
+    if (result && fits(*result)) return result;
+    if (!here) {
+      work_ = work;
+      return nullptr;
+    }
+    result = work(keys);
+    keys.effects().kept.push_back(result);
+    return keys.data().failed() ? nullptr : result;
+  }
+
+  // Waits instead of answering; the handler, which wrote nothing, returns right after.
+  void block(Block block) { block_ = std::move(block); }
+
+  // What the run asked for instead of answering. Not private, so that the context stays an
+  // aggregate.
+  PoolWork work_ = {};
+  std::optional<Block> block_ = {};
+};
+
+class SessionContext {
+ public:
+  Client& client;
+  ReplySink& reply;
+  settings::Config& config;
+  ClientRegistry& clients;
+  const Table& table;
+  RunningServer& server;
+  bool in_exec = false;
+};
+
+}  // namespace ingot::contract

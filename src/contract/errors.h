@@ -1,0 +1,17 @@
+// How failures of storage are told to clients. Pure.
+#pragma once
+
+#include <string>
+
+#include "storage/status.h"
+
+namespace ingot::contract {
+
+inline std::string storage_error(const storage::Status& status) {
+  if (status.code() == storage::Status::Code::kNoSpace) {
+    return "MISCONF Errors writing to the AOF file: No space left on device";
+  }
+  return "ERR storage error: " + status.message();
+}
+
+}  // namespace ingot::contract

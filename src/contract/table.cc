@@ -1,0 +1,198 @@
+// Look-up by name and the positions of keys; see table.h.
+#include "src/contract/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "src/contract/args.h"
+
+namespace ingot::contract {
+
+namespace {
+
+char to_lower(unsigned char c) {
+  return static_cast<char>(std::tolower(c));
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), to_lower);
+  return result;
+}
+
+// What Redis shows of a client's word: up to a zero byte, and not too much.
+constexpr size_t kShownMax = 128;
+std::string_view shown(std::string_view text, size_t max = kShownMax) {
+  return text.substr(0, std::min(text.find('\0'), max));
+}
+
+// The first arguments are shown, each and all of them cut.
+std::string unknown_command(Args args) {
+  std::string list;
+  for (size_t i = 1; i < args.size() && list.size() < kShownMax; ++i) {
+    std::string_view text = shown(args[i], kShownMax - list.size());
+    list.append("'").append(text).append("' ");
+  }
+  return "ERR unknown command '" + std::string(shown(args[0])) +
+         "', with args beginning with: " + list;
+}
+
+bool arity_fits(const CommandRow& row, size_t arguments) {
+  auto given = static_cast<int>(std::min<size_t>(arguments, 1u << 30));
+  return row.arity >= 0 ? given == row.arity : given >= -row.arity;
+}
+
+const CommandRow* find_subcommand(const CommandRow& parent, std::string_view name) {
+  for (const CommandRow& row : parent.subcommands) {
+    if (equals_ignore_case(row.name, name)) return &row;
+  }
+  return nullptr;
+}
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return result;
+}
+
+// Where the specification's keys begin; past the end when its keyword is not there.
+size_t first_index(const KeySpec& spec, Args args) {
+  if (spec.keyword.empty()) return static_cast<size_t>(spec.begin);
+  // A negative beginning searches backwards from the end.
+  auto size = static_cast<int>(args.size());
+  int step = spec.begin >= 0 ? 1 : -1;
+  for (int i = spec.begin >= 0 ? spec.begin : size + spec.begin; i > 0 && i < size; i += step) {
+    if (equals_ignore_case(args[static_cast<size_t>(i)], spec.keyword)) {
+      return static_cast<size_t>(i) + 1;
+    }
+  }
+  return args.size();
+}
+
+void add_range(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
+  auto size = static_cast<int>(args.size());
+  auto begin = static_cast<int>(first);
+  int last = begin + spec.last;
+  if (spec.last < 0) {
+    last = size + spec.last;
+    if (spec.limit > 1) last = begin + (last - begin) / spec.limit;
+  }
+  for (int i = begin; i <= last && i < size; i += spec.step) {
+    keys->push_back(
+        {.index = static_cast<size_t>(i), .flags = spec.flags & ~uint32_t{key::kIncomplete}});
+  }
+}
+
+void add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
+  size_t count_index = first + static_cast<size_t>(spec.last);
+  if (count_index >= args.size()) return;
+  size_t count = 0;
+  for (char c : args[count_index]) {
+    if (c < '0' || c > '9' || count > args.size()) return;
+    count = count * 10 + static_cast<size_t>(c - '0');
+  }
+  size_t index = first + static_cast<size_t>(spec.first_key);
+  for (; count > 0 && index < args.size(); --count, index += static_cast<size_t>(spec.step)) {
+    keys->push_back({.index = index, .flags = spec.flags});
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> Table::check_renames(Families families, Renames renames) {
+  Table table(families, {});
+  for (const auto& [from, to] : renames) {
+    const CommandRow* row = table.find(from);
+    if (row == nullptr) return "No such command in rename-command";
+    table.by_name_.erase(lower(from));
+    if (to.empty()) continue;
+    if (!table.by_name_.emplace(lower(to), row).second) return "Target command name already exists";
+  }
+  return std::nullopt;
+}
+
+Table::Table(Families families, Renames renames) {
+  for (auto family : families) {
+    for (const CommandRow& row : family) {
+      rows_.push_back(&row);
+      by_name_.emplace(std::string(row.name), &row);
+    }
+  }
+  for (const auto& [from, to] : renames) {
+    auto found = by_name_.find(lower(from));
+    if (found == by_name_.end()) continue;
+    const CommandRow* row = found->second;
+    by_name_.erase(found);
+    if (!to.empty()) {
+      by_name_.emplace(lower(to), row);
+    } else {
+      std::erase(rows_, row);
+    }
+  }
+}
+
+const CommandRow* Table::find(std::string_view name) const {
+  // Every command passes here: names of ordinary length without an allocation.
+  std::array<char, 64> buffer;
+  std::string long_name;
+  std::string_view wanted;
+  if (name.size() <= buffer.size()) {
+    std::transform(name.begin(), name.end(), buffer.begin(), to_lower);
+    wanted = {buffer.data(), name.size()};
+  } else {
+    wanted = long_name = lower(name);
+  }
+  auto found = by_name_.find(wanted);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Resolved Table::resolve(Args args, std::string* error) const {
+  const CommandRow* row = find(args[0]);
+  if (row == nullptr) {
+    *error = unknown_command(args);
+    return {};
+  }
+  Resolved resolved{.row = row, .parent = nullptr};
+  if (!row->subcommands.empty() && args.size() >= 2) {
+    resolved = {.row = find_subcommand(*row, args[1]), .parent = row};
+    if (resolved.row == nullptr) {
+      *error = "ERR unknown subcommand '" + std::string(shown(args[1])) + "'. Try " +
+               upper(args[0]) + " HELP.";
+      return {};
+    }
+  }
+  if (!arity_fits(*resolved.row, args.size())) {
+    *error = wrong_arity_error(full_name(resolved.parent, *resolved.row));
+    return resolved;
+  }
+  if (resolved.row->instead != nullptr) {
+    if (const CommandRow* other = resolved.row->instead(args)) resolved.row = other;
+  }
+  return resolved;
+}
+
+std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
+  std::vector<KeyAt> keys;
+  for (const KeySpec& spec : row.keys) {
+    if (spec.find == KeySpec::Find::kUnknown && spec.keyword.empty()) continue;
+    size_t first = first_index(spec, args);
+    if (first >= args.size()) continue;
+    // MIGRATE's KEYS stands in place of its one key, which is then empty.
+    if ((spec.flags & key::kIncomplete) != 0) keys.clear();
+    if (spec.find != KeySpec::Find::kKeyCount) {
+      add_range(spec, first, args, &keys);
+    } else {
+      add_counted(spec, first, args, &keys);
+    }
+  }
+  return keys;
+}
+
+std::string full_name(const CommandRow* parent, const CommandRow& row) {
+  if (parent == nullptr) return std::string(row.name);
+  return std::string(parent->name) + "|" + std::string(row.name);
+}
+
+}  // namespace ingot::contract

@@ -1,0 +1,46 @@
+// From pieces as the socket gives them to chunks.
+#include "src/data/built_argument.h"
+
+#include <algorithm>
+
+#include "src/data/reader_pool.h"
+#include "src/types/string_value.h"
+
+namespace ingot::data {
+
+using storage::kStringChunkBytes;
+
+void BuiltArgument::write(std::string piece, std::move_only_function<void(bool ok)> ready) {
+  services_.readers.submit(
+      [self = shared_from_this(), piece = std::move(piece), ready = std::move(ready)]() mutable {
+        self->take(piece);
+        const bool ok = self->string_->status().ok();
+        self->thread_.post([ready = std::move(ready), ok]() mutable { ready(ok); });
+      });
+}
+
+void BuiltArgument::take(std::string_view piece) {
+  if (!string_) string_.emplace(services_);
+  while (!piece.empty()) {
+    const std::string_view part = piece.substr(0, kStringChunkBytes - partial_.size());
+    piece.remove_prefix(part.size());
+    received_ += part.size();
+    const bool is_whole_chunk = part.size() == kStringChunkBytes;
+    if (!is_whole_chunk) partial_.append(part);
+    if (received_ % kStringChunkBytes != 0 && received_ != length_) continue;
+    types::put_chunk([this](storage::Space space, std::string_view element,
+                            std::string_view record) { string_->put(space, element, record); },
+                     static_cast<uint32_t>((received_ - 1) / kStringChunkBytes),
+                     is_whole_chunk ? part : partial_);
+    partial_.clear();
+  }
+  if (received_ == length_) string_->flush();
+}
+
+storage::Status BuiltArgument::status() const {
+  if (string_ && !string_->status().ok()) return string_->status();
+  if (received_ == length_) return {};
+  return {storage::Status::Code::kIo, "a large argument was not received completely"};
+}
+
+}  // namespace ingot::data

@@ -1,0 +1,52 @@
+// A collection that is written straight into the engine, under an id that no key names yet, by
+// somebody who is not the writer. A command links it to a key later.
+//
+// Its id is garbage from its first byte on, by a record in the garbage space; the commit that links
+// it takes that record away. So a crash at any time leaves no bytes that nobody owns.
+//
+// Threads: one at a time, then the writer for link(); the destructor on any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "src/data/services.h"
+#include "src/types/keyspace.h"
+#include "storage/engine.h"
+
+namespace ingot::data {
+
+class BuiltCollection {
+ public:
+  explicit BuiltCollection(Services& services);
+  // Hands the id to the collector unless a commit has linked it. Not before that commit is over.
+  ~BuiltCollection();
+  BuiltCollection(const BuiltCollection&) = delete;
+  BuiltCollection& operator=(const BuiltCollection&) = delete;
+
+  // Writes an element's record; `element` is its key behind the id, written once. Batches: an error
+  // may show only at a later call.
+  void put(storage::Space space, std::string_view element, std::string_view record);
+  void flush();                                              // whatever put() holds back
+  const storage::Status& status() const { return status_; }  // the first failure, latched
+
+  storage::CollectionId id() const { return id_; }
+  // In the writer: the commit of this group makes it somebody's. The caller stores a record that
+  // names the id. False when reading failed, which is latched.
+  [[nodiscard]] bool link(types::KeyWriter& keys);
+
+ private:
+  void write_batch();
+
+  Services& services_;
+  const storage::CollectionId id_;
+  const storage::Durability durability_;
+  std::unique_ptr<storage::Batch> batch_;
+  storage::Status status_;
+  bool marked_ = false;  // the garbage record is in the batch or written
+  bool linked_ = false;  // by a run; whether it was committed only the engine knows
+};
+
+}  // namespace ingot::data

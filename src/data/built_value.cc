@@ -1,0 +1,88 @@
+// Making values in the group or beside it, and linking the latter.
+#include "src/data/built_value.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/data/built_collection.h"
+
+namespace ingot::data {
+
+using storage::Space;
+using types::BuiltValue;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+// The records of keys, "" where there is none. What is made of a key stays good while its record
+// is the same: a change of a collection changes the revision in it.
+Names states(types::KeyReader& keys, int db, const Names& names) {
+  Names states;
+  for (const std::string& name : names) {
+    types::Record record;
+    states.push_back(keys.peek(db, name, &record) ? record.bytes() : std::string());
+  }
+  return states;
+}
+
+// A value whose elements are in the engine already.
+struct BuiltBeside : contract::PoolResult {
+  BuiltBeside(Services& services, types::KeyReader& keys, int db, const Names& sources,
+              const MakeValue& make)
+      : collection(services),
+        source_states(states(keys, db, sources)),
+        value(make(keys, [this](Space space, std::string_view element, std::string_view record) {
+          collection.put(space, element, record);
+        })) {
+    collection.flush();
+    if (!collection.status().ok()) keys.data().latch_error(collection.status());
+  }
+
+  BuiltCollection collection;
+  const Names source_states;
+  BuiltValue value;
+};
+
+}  // namespace
+
+BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make) {
+  std::optional<storage::CollectionId> id;
+  BuiltValue value =
+      make(keys, [&](Space space, std::string_view element, std::string_view record) {
+        if (!id) id = keys.new_collection();
+        keys.overlay().put(space, storage::collection_begin(*id).append(element), record);
+      });
+  // A string of nothing but holes has no element.
+  if (value.metadata.collection) value.metadata.collection->id = id ? *id : keys.new_collection();
+  return value;
+}
+
+std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe& recipe,
+                                      const MakeValue& make) {
+  if (!recipe.is_large) {
+    BuiltValue value = build_in_group(ctx.keys, make);
+    if (ctx.keys.data().failed()) return std::nullopt;
+    return value;
+  }
+  const Names sources(recipe.sources.begin(), recipe.sources.end());
+  const auto built = ctx.from_pool<BuiltBeside>(
+      [&](const BuiltBeside& made) {
+        return made.source_states == states(ctx.keys, ctx.db, sources);
+      },
+      [&services = ctx.data, db = ctx.db, sources, make](types::KeyReader& keys) {
+        return std::make_shared<BuiltBeside>(services, keys, db, sources, make);
+      },
+      ctx.in_place || recipe.by_writer);
+  if (!built) return std::nullopt;
+  BuiltValue value = built->value;
+  if (value.metadata.collection) {
+    if (!built->collection.link(ctx.keys)) return std::nullopt;
+    value.metadata.collection->id = built->collection.id();
+  }
+  if (ctx.keys.data().failed()) return std::nullopt;
+  return value;
+}
+
+}  // namespace ingot::data

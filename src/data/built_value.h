@@ -1,0 +1,35 @@
+// Built values: what a command stores as a whole. A small one is made in the writer's group. A
+// large one is made beside the writer, in the pool at a view, under a collection id that no key
+// names; the writer links it when the keys that it comes from are still as the pool saw them. When
+// they keep changing the writer makes it itself, past its group.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "src/contract/context.h"
+#include "src/types/built_value.h"
+
+namespace ingot::data {
+
+// Makes the value of what `keys` sees, and hands its elements to `put`; failures latch in
+// keys.data(). Runs on other threads, too, after the command returned: let it capture by value.
+using MakeValue =
+    std::function<types::BuiltValue(types::KeyReader& keys, const types::PutElement& put)>;
+
+struct Recipe {
+  contract::Args sources;  // the keys of ctx.db that decide about the value
+  bool is_large = false;   // to be made beside the writer ...
+  bool by_writer = false;  // ... or by the writer all the same: `sources` are not all that decides
+};
+
+// Nothing: the run is given up, or reading failed; return at once. The caller stores the value's
+// record, or answers its error.
+[[nodiscard]] std::optional<types::BuiltValue> build_value(contract::WriteContext& ctx,
+                                                           const Recipe& recipe,
+                                                           const MakeValue& make);
+// Of a small one.
+types::BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make);
+
+}  // namespace ingot::data

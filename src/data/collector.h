@@ -1,0 +1,98 @@
+// Gives back the space of what was dropped: collections and whole keyspaces (design: an id may be
+// collected only when its drop is synced and no view is older than the drop, because the engine's
+// reclaiming looks at neither).
+//
+// The garbage space is the queue: its records name everything that is dead, in order. The collector
+// remembers recent drops by itself, and reads the records, piece by piece, when there is more than
+// it may remember: after a start, a FLUSHDB, a flood of drops. So its memory does not grow with the
+// garbage, and a crash at any time forgets nothing.
+//
+// One background thread, asleep while there is no garbage. Threads: everything by any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/data/store.h"
+#include "storage/codec.h"
+#include "storage/engine.h"
+
+namespace ingot::data {
+
+class Collector {
+ public:
+  // Drops that are remembered one by one; more of them are read back from the garbage space.
+  static constexpr size_t kRememberedMax = 1 << 18;
+  // A round begins at once when this many ids wait, else a little later.
+  static constexpr size_t kRoundIds = 1000;
+
+  explicit Collector(Store& store);
+  ~Collector();  // stop()
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  // Begins to work, with what an earlier run left over.
+  void start();
+  // Ends after the step at hand; what is left stays recorded for the next start.
+  void stop();
+
+  // Of a batch that is committed and holds the garbage records of these ids. To hear of an id
+  // again does no harm.
+  void dropped(std::span<const storage::CollectionId> collections,
+               std::span<const storage::KeyspaceId> keyspaces);
+
+  // An id for a collection that is built before any key names it. Its garbage record may be written
+  // with its first bytes: it is left alone until release().
+  storage::CollectionId reserve();
+  // Of a reserved id whose garbage record a commit has removed, or that nobody will ever link.
+  void release(storage::CollectionId id);
+
+  // Ids known to wait: what a sweep of the garbage space has yet to find is not among them.
+  uint64_t pending() const;
+  uint64_t reclaimed() const { return reclaimed_.load(std::memory_order_relaxed); }
+
+ private:
+  using Collections = std::vector<storage::CollectionId>;
+  struct Piece {
+    std::vector<uint64_t> ids;
+    std::string next;  // where the next piece begins; empty: this is the last
+  };
+
+  void run();
+  bool gather(Collections* collections, bool* sweep);
+  storage::Status sweep();
+  storage::Status read_piece(storage::GarbageKind kind, std::string from, Piece* piece);
+  storage::Status settle();
+  storage::Status bury(storage::KeyspaceId keyspace);
+  storage::Status note_collections(storage::KeyspaceId keyspace);
+  storage::Status reclaim_ranges(storage::Space space, std::span<const storage::KeyRange> ranges);
+  storage::Status reclaim(Collections ids);
+  bool stopping() const;
+  bool pause(int64_t ms);  // false when stopping
+
+  Store& store_;
+  storage::Engine& engine_;
+  std::atomic<uint64_t> reclaimed_{0};
+  std::atomic<uint64_t> in_hand_{0};  // ids that the round at hand is about
+  // The thread's:
+  size_t removed_records_ = 0;  // tombstones in the garbage space, about
+  int64_t worked_ms_ = 0;       // of the engine's reclaiming, in this round
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  // All by mutex_:
+  Collections waiting_;
+  bool sweep_ = false;  // the garbage space holds what is not in waiting_
+  std::set<storage::CollectionId> reserved_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ingot::data

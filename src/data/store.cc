@@ -1,0 +1,178 @@
+// Opening the data and handing out views; see store.h.
+#include "src/data/store.h"
+
+#include <limits>
+
+#include "storage/codec.h"
+
+namespace ingot::data {
+
+using storage::Lookup;
+using storage::Space;
+using storage::Status;
+
+namespace {
+
+// Reserves ids in durable blocks: a crash loses the rest of a block, never repeats an id.
+class ReservedIds : public types::CollectionIds {
+ public:
+  ReservedIds(storage::Engine& engine, storage::CollectionId first)
+      : engine_(engine), next_(first), reserved_(first) {}
+
+  storage::CollectionId next() override {
+    std::lock_guard lock(mutex_);
+    if (next_ == reserved_) reserve();
+    return next_++;
+  }
+
+ private:
+  static constexpr storage::CollectionId kBlock = 1 << 16;
+
+  // The WAL keeps order: whatever uses an id is written after its reservation. Should this write
+  // fail, so will those.
+  void reserve() {
+    reserved_ += kBlock;
+    std::string record;
+    storage::append_le64(&record, reserved_);
+    auto batch = engine_.new_batch();
+    batch->put(Space::kSystem, storage::reserved_ids_key(), record);
+    (void)engine_.write(*batch, storage::Durability::kBuffered);
+  }
+
+  storage::Engine& engine_;
+  std::mutex mutex_;
+  storage::CollectionId next_;      // by mutex_
+  storage::CollectionId reserved_;  // by mutex_
+};
+
+Status corrupt(const std::string& what) {
+  return {Status::Code::kCorruption, "unreadable " + what + " in the system records"};
+}
+
+}  // namespace
+
+View::~View() {
+  snapshot_.reset();
+  store_.leave(epoch_);
+}
+
+Pin::~Pin() {
+  store_.leave(epoch_);
+}
+
+Store::Store(std::unique_ptr<storage::Engine> engine, ClockMs clock)
+    : engine_(std::move(engine)),
+      clock_(std::move(clock)),
+      probe_tier_(engine_->capabilities().probe ? storage::Tier::kCacheOnly : storage::Tier::kDisk),
+      access_(clock_()) {}
+
+Store::~Store() = default;
+
+std::unique_ptr<Store> Store::open(std::unique_ptr<storage::Engine> engine, int databases,
+                                   ClockMs clock, Status* error) {
+  std::unique_ptr<Store> store(new Store(std::move(engine), std::move(clock)));
+  *error = store->load(databases);
+  if (!error->ok()) return nullptr;
+  return store;
+}
+
+Status Store::load(int databases) {
+  auto cursor = engine_->new_cursor(Space::kSystem, {});
+  storage::CollectionId first_id = 1;
+  bool versioned = false;
+  initial_state_.databases.resize(static_cast<size_t>(databases));
+  for (size_t db = 0; db < initial_state_.databases.size(); ++db) {
+    initial_state_.databases[db] = static_cast<storage::KeyspaceId>(db);
+  }
+  for (cursor->seek({}); cursor->valid(); cursor->next()) {
+    std::string_view key = cursor->key();
+    std::string_view value = cursor->value();
+    if (key == storage::version_key()) {
+      if (value.size() != 4) return corrupt("version");
+      uint32_t version = storage::read_le32(value);
+      if (version != storage::kFormatVersion) {
+        return {Status::Code::kInvalid, "the data has format version " + std::to_string(version) +
+                                            ", this server reads version " +
+                                            std::to_string(storage::kFormatVersion)};
+      }
+      versioned = true;
+    } else if (key == storage::next_keyspace_key()) {
+      if (value.size() != 4) return corrupt("next keyspace");
+      initial_state_.next_keyspace = storage::read_le32(value);
+    } else if (key == storage::reserved_ids_key()) {
+      if (value.size() != 8) return corrupt("reserved ids");
+      first_id = storage::read_le64(value);
+    } else if (key.size() == 5 && key[0] == 'd') {
+      if (value.size() != 4) return corrupt("database");
+      uint32_t db = storage::read_be32(key.substr(1));
+      if (db >= static_cast<uint32_t>(databases)) {
+        return {Status::Code::kInvalid,
+                "the data uses database " + std::to_string(db) + "; raise 'databases' to open it"};
+      }
+      initial_state_.databases[db] = storage::read_le32(value);
+    } else if (key.size() == 5 && key[0] == 'c') {
+      storage::KeyCounts counts;
+      if (!storage::decode_counts(value, &counts)) return corrupt("key count");
+      initial_state_.counts[storage::read_be32(key.substr(1))] = counts;
+    }
+  }
+  if (!cursor->status().ok()) return cursor->status();
+  if (!versioned) {
+    std::string version;
+    storage::append_le32(&version, storage::kFormatVersion);
+    auto batch = engine_->new_batch();
+    batch->put(Space::kSystem, storage::version_key(), version);
+    Status status = engine_->write(*batch, storage::Durability::kSynced);
+    if (!status.ok()) return status;
+  }
+  ids_ = std::make_unique<ReservedIds>(*engine_, first_id);
+  databases_ = std::make_shared<types::DatabaseMap>(initial_state_.databases);
+  return {};
+}
+
+std::shared_ptr<const View> Store::view() {
+  std::shared_ptr<View> view(new View(*this, enter()));
+  std::shared_lock lock(databases_mutex_);
+  view->snapshot_ = engine_->new_snapshot();
+  view->databases_ = databases_;
+  view->created_ms_ = now_ms();
+  return view;
+}
+
+std::shared_ptr<const Pin> Store::pin() {
+  return std::shared_ptr<Pin>(new Pin(*this, enter()));
+}
+
+Store::Databases Store::databases() const {
+  std::shared_lock lock(databases_mutex_);
+  return {.map = databases_, .version = version_.load(std::memory_order_acquire)};
+}
+
+Status Store::publish_databases(types::DatabaseMap databases,
+                                const std::function<Status()>& commit) {
+  std::unique_lock lock(databases_mutex_);
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  Status status = commit();
+  if (status.ok()) databases_ = std::make_shared<types::DatabaseMap>(std::move(databases));
+  return status;
+}
+
+uint64_t Store::enter() {
+  std::lock_guard lock(epochs_mutex_);
+  uint64_t epoch = epoch_.load(std::memory_order_acquire);
+  ++epochs_[epoch];
+  return epoch;
+}
+
+void Store::leave(uint64_t epoch) {
+  std::lock_guard lock(epochs_mutex_);
+  auto found = epochs_.find(epoch);
+  if (--found->second == 0) epochs_.erase(found);
+}
+
+uint64_t Store::oldest_epoch() const {
+  std::lock_guard lock(epochs_mutex_);
+  return epochs_.empty() ? epoch_.load(std::memory_order_acquire) : epochs_.begin()->first;
+}
+
+}  // namespace ingot::data

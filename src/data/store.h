@@ -1,0 +1,90 @@
+// The data as the executors see it: the engine, the map from database numbers to keyspaces, views
+// of both at one state, collection ids, and who still looks at what.
+//
+// Threads: everything by any thread, except publish_databases(): the writer's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+
+#include "src/data/view.h"
+#include "src/types/access_clock.h"
+#include "src/types/keyspace.h"
+#include "storage/engine.h"
+#include "storage/record_cache.h"
+
+namespace ingot::data {
+
+using ClockMs = std::function<int64_t()>;  // Unix milliseconds
+
+class Store {
+ public:
+  // Checks or writes the format version, loads the keyspace table. On failure `*error` says why.
+  static std::unique_ptr<Store> open(std::unique_ptr<storage::Engine> engine, int databases,
+                                     ClockMs clock, storage::Status* error);
+  ~Store();
+
+  storage::Engine& engine() { return *engine_; }
+  // In front of the engine's metadata space; empty until it is given a capacity.
+  storage::RecordCache& cache() { return cache_; }
+  // Where cache-only reads go: kDisk for an engine that has no probe.
+  storage::Tier probe_tier() const { return probe_tier_; }
+  bool can_probe() const { return probe_tier_ == storage::Tier::kCacheOnly; }
+  int64_t now_ms() const { return clock_(); }
+  types::AccessClock& access() { return access_; }
+  types::CollectionIds& ids() { return *ids_; }
+  const types::KeyspaceState& initial_state() const { return initial_state_; }
+
+  std::shared_ptr<const View> view();
+  std::shared_ptr<const Pin> pin();
+
+  // For a probe without a view: the map now, and whether it was the map all along.
+  struct Databases {
+    std::shared_ptr<const types::DatabaseMap> map;
+    uint64_t version;
+  };
+  Databases databases() const;
+  bool databases_still(uint64_t version) const {
+    return version_.load(std::memory_order_acquire) == version;
+  }
+
+  // Commits a batch that changes the keyspace table: no view sees one without the other.
+  storage::Status publish_databases(types::DatabaseMap databases,
+                                    const std::function<storage::Status()>& commit);
+
+  // An epoch counts drops: what is dropped now may be reclaimed once oldest_epoch() is past it.
+  uint64_t advance_epoch() { return epoch_.fetch_add(1, std::memory_order_acq_rel); }
+  uint64_t oldest_epoch() const;  // of the views and pins alive; the current epoch when none is
+
+ private:
+  friend class View;
+  friend class Pin;
+  Store(std::unique_ptr<storage::Engine> engine, ClockMs clock);
+  storage::Status load(int databases);
+  uint64_t enter();
+  void leave(uint64_t epoch);
+
+  std::unique_ptr<storage::Engine> engine_;
+  storage::RecordCache cache_{0};
+  const ClockMs clock_;
+  storage::Tier probe_tier_;
+  types::AccessClock access_;
+  std::unique_ptr<types::CollectionIds> ids_;
+  types::KeyspaceState initial_state_;
+
+  std::atomic<uint64_t> epoch_{1};
+  std::atomic<uint64_t> version_{0};
+  mutable std::shared_mutex databases_mutex_;
+  std::shared_ptr<const types::DatabaseMap> databases_;  // by databases_mutex_
+
+  mutable std::mutex epochs_mutex_;
+  std::map<uint64_t, size_t> epochs_;  // alive -> how many; by epochs_mutex_
+};
+
+}  // namespace ingot::data

@@ -1,0 +1,89 @@
+// Reading a string piece by piece, with what no view has laid over it.
+#include "src/data/string_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "src/data/piece_source.h"
+#include "src/data/store.h"
+#include "src/types/string_value.h"
+
+namespace ingot::data {
+
+using storage::kStringChunkBytes;
+
+namespace {
+
+constexpr uint64_t kSpanPieceBytes = 256 << 10;
+static_assert(kSpanPieceBytes % kStringChunkBytes == 0);
+
+void lay_over(const std::map<uint32_t, std::string>& patches, uint64_t offset,
+              std::span<char> piece) {
+  const uint64_t end = offset + piece.size();
+  auto patch = patches.lower_bound(static_cast<uint32_t>(offset / kStringChunkBytes));
+  for (; patch != patches.end(); ++patch) {
+    const uint64_t begin = uint64_t{patch->first} * kStringChunkBytes;
+    if (begin >= end) return;
+    const uint64_t from = std::max(begin, offset);
+    const uint64_t until = std::min(begin + patch->second.size(), end);
+    if (from < until) {
+      std::memcpy(piece.data() + (from - offset), patch->second.data() + (from - begin),
+                  until - from);
+    }
+  }
+}
+
+PieceSource::Read read_span(StringSpan span, std::map<uint32_t, std::string> patches) {
+  return [span, patches = std::move(patches)](storage::Reader& data, std::string* piece) mutable {
+    // Up to a chunk's border.
+    const uint64_t piece_end =
+        (span.offset / kStringChunkBytes) * kStringChunkBytes + kSpanPieceBytes;
+    piece->resize(std::min(span.bytes, piece_end - span.offset));
+    types::ChunkReader reader(data.cursor(storage::Space::kData, storage::collection_begin(span.id),
+                                          storage::collection_end(span.id)),
+                              span.id);
+    reader.read(span.offset, *piece);
+    if (!reader.status().ok()) data.latch_error(reader.status());
+    lay_over(patches, span.offset, *piece);
+    span.offset += piece->size();
+    span.bytes -= piece->size();
+    return span.bytes != 0;
+  };
+}
+
+// By number, of those that the engine does not have yet.
+std::map<uint32_t, std::string> uncommitted_chunks(storage::Reader& data,
+                                                   storage::CollectionId id) {
+  std::map<uint32_t, std::string> chunks;
+  data.uncommitted(storage::Space::kData, storage::collection_begin(id),
+                   storage::collection_end(id), [&](std::string_view key, std::string_view value) {
+                     std::string_view bytes;
+                     if (!types::decode_chunk(value, &bytes)) return;
+                     chunks.emplace(storage::read_be32(key.substr(sizeof(id))), bytes);
+                   });
+  return chunks;
+}
+
+}  // namespace
+
+std::unique_ptr<net::BodySource> stream_string(Services& services, types::KeyReader& keys,
+                                               std::shared_ptr<const View> view,
+                                               const StringSpan& span) {
+  std::map<uint32_t, std::string> patches;
+  if (view == nullptr) {
+    // A probe knows no state to take a view of; a second look-up makes it give up.
+    std::string chunk;
+    keys.data().get(storage::Space::kData, storage::chunk_key(span.id, 0), &chunk);
+    if (keys.data().failed()) return nullptr;
+    view = services.store.view();
+    patches = uncommitted_chunks(keys.data(), span.id);
+  }
+  return std::make_unique<PieceSource>(services, std::move(view),
+                                       read_span(span, std::move(patches)));
+}
+
+}  // namespace ingot::data

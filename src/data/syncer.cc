@@ -1,0 +1,104 @@
+// The once-a-second fsync; see syncer.h.
+#include "src/data/syncer.h"
+
+#include <pthread.h>
+
+namespace ingot::data {
+
+namespace {
+constexpr std::chrono::seconds kInterval{1};
+constexpr std::chrono::seconds kUnsyncedMax{2};
+}  // namespace
+
+Syncer::Syncer(storage::Engine& engine, std::function<void(const storage::Status&)> on_failure)
+    : engine_(engine), on_failure_(std::move(on_failure)) {}
+
+Syncer::~Syncer() {
+  stop();
+}
+
+void Syncer::start() {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "syncer");
+    run();
+  });
+}
+
+void Syncer::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  synced_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Syncer::set_enabled(bool enabled) {
+  {
+    std::lock_guard lock(mutex_);
+    enabled_ = enabled;
+  }
+  wake_.notify_all();
+  synced_.notify_all();
+}
+
+void Syncer::note_commit() {
+  std::lock_guard lock(mutex_);
+  if (unsynced_) return;
+  unsynced_ = true;
+  oldest_unsynced_ = Clock::now();
+  wake_.notify_all();
+}
+
+bool Syncer::wait_turn() {
+  std::unique_lock lock(mutex_);
+  auto late = [this] {
+    return enabled_ && !stopping_ && !failed_ && pending() &&
+           Clock::now() - oldest() > kUnsyncedMax;
+  };
+  if (!late()) return false;
+  synced_.wait(lock, [&] { return !late(); });
+  return true;
+}
+
+uint64_t Syncer::unsynced_ms() const {
+  std::lock_guard lock(mutex_);
+  if (!pending()) return 0;
+  auto age = Clock::now() - oldest();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(age).count());
+}
+
+void Syncer::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (!enabled_ || !unsynced_ || failed_) {
+      wake_.wait(lock);
+      continue;
+    }
+    auto due = oldest_unsynced_ + kInterval;
+    if (Clock::now() < due) {
+      wake_.wait_until(lock, due);
+      continue;
+    }
+    // A commit from here on may miss this sync and starts a new age; until the sync is done the
+    // older ones count.
+    auto before = oldest_unsynced_;
+    unsynced_ = false;
+    syncing_since_ = before;
+    syncing_ = true;
+    lock.unlock();
+    storage::Status status = engine_.sync();
+    lock.lock();
+    syncing_ = false;
+    if (!status.ok()) {
+      failed_ = true;
+      lock.unlock();
+      on_failure_(status);
+      lock.lock();
+    }
+    synced_.notify_all();
+  }
+}
+
+}  // namespace ingot::data

@@ -1,0 +1,58 @@
+// Keeps the promise of `appendfsync everysec`: at most the last two seconds are lost on power loss.
+// A thread syncs once a second while there is something to sync; a commit that would make the
+// unsynced past longer than two seconds waits.
+//
+// Threads: the writer calls note_commit() and wait_turn(); the rest by any thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "storage/engine.h"
+
+namespace ingot::data {
+
+class Syncer {
+ public:
+  // `on_failure` is called on the syncing thread, at most once.
+  Syncer(storage::Engine& engine, std::function<void(const storage::Status&)> on_failure);
+  ~Syncer();  // stops, without a last sync
+
+  void start();
+  void stop();
+
+  // Only while enabled does the thread sync (appendfsync everysec).
+  void set_enabled(bool enabled);
+  void note_commit();
+  // Waits while the oldest unsynced commit is older than two seconds; true when it had to.
+  bool wait_turn();
+  uint64_t unsynced_ms() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void run();
+  bool pending() const { return unsynced_ || syncing_; }
+  Clock::time_point oldest() const { return syncing_ ? syncing_since_ : oldest_unsynced_; }
+
+  storage::Engine& engine_;
+  std::function<void(const storage::Status&)> on_failure_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;    // for the thread
+  std::condition_variable synced_;  // for the writer
+  // All by mutex_:
+  bool enabled_ = false;
+  bool stopping_ = false;
+  bool failed_ = false;
+  bool unsynced_ = false;
+  Clock::time_point oldest_unsynced_;  // of what the next sync is for
+  bool syncing_ = false;
+  Clock::time_point syncing_since_;  // the oldest commit that the running sync is for
+  std::thread thread_;
+};
+
+}  // namespace ingot::data

@@ -1,0 +1,59 @@
+// What sessions hand to the writer: units of commands, and what became of them.
+//
+// Threads: owned by one at a time: the session's I/O thread, the writer, or a pool thread that
+// fetches or makes something for it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/command_batch.h"
+#include "net/connection.h"
+#include "src/contract/client.h"
+#include "src/contract/context.h"
+#include "src/contract/reply.h"
+
+namespace ingot::exec {
+
+// What the pool made for a command that asked for it (WriteContext::from_pool()), or why it could
+// not.
+struct PoolOutcome {
+  std::shared_ptr<contract::PoolResult> result;
+  storage::Status status;
+};
+
+// One thing that takes effect as a whole: a command, or an EXEC with its commands.
+struct Unit {
+  const contract::CommandRow* row = nullptr;  // null: only `canned` is answered
+  net::BatchPtr batch;                        // keeps the arguments
+  const net::Command* command = nullptr;
+  int db = 0;
+  int resp = 2;
+  bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
+  std::vector<contract::QueuedCommand> transaction;  // of EXEC
+  std::string canned;                                // an encoded reply that keeps its place
+  // For each command (one, or those of the transaction); empty until something was asked for.
+  std::vector<PoolOutcome> from_pool;
+};
+
+// Consecutive writes of one connection, in order.
+struct WriteJob {
+  std::shared_ptr<contract::Client> client;
+  std::vector<Unit> units;
+  // Called once when all units are committed (or refused), on `thread`, with the encoded replies
+  // of all units in order.
+  net::IoThread* thread = nullptr;
+  std::move_only_function<void(contract::EncodedReply)> done;
+  contract::EncodedReply replies;
+
+  // The writer's own progress:
+  size_t next = 0;               // the unit to run
+  size_t first_uncommitted = 0;  // units from here to `next` have run in the open group
+  size_t committed_mark = 0;     // of replies.bytes
+  int tries = 0;                 // runs of that unit which needed the disk
+};
+
+}  // namespace ingot::exec

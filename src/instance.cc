@@ -1,0 +1,317 @@
+// Building, running and taking down a server; see instance.h.
+#include "src/instance.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "src/commands/families.h"
+#include "src/data/collector.h"
+#include "src/data/reader_pool.h"
+#include "src/exec/session.h"
+#include "src/exec/writer.h"
+#include "src/metrics/log.h"
+#include "src/metrics/sampler.h"
+#include "src/server/disk_guard.h"
+#include "src/server/info.h"
+#include "src/server/memory_usage.h"
+#include "src/server/process.h"
+#include "src/server/saver.h"
+#include "src/server/ticker.h"
+#include "src/types/key_cursor.h"
+
+namespace ingot {
+
+namespace {
+
+constexpr int kStopGraceMs = 1000;
+constexpr uint64_t kReservedFiles = 512;  // besides clients: tables, logs, sockets
+
+int64_t system_now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string random_hex(size_t digits) {
+  std::random_device random;
+  std::string text;
+  while (text.size() < digits) text.push_back("0123456789abcdef"[random() & 15]);
+  return text;
+}
+
+exec::FsyncPolicy policy_of(settings::AppendFsync setting) {
+  switch (setting) {
+    case settings::AppendFsync::kAlways:
+      return exec::FsyncPolicy::kAlways;
+    case settings::AppendFsync::kEverysec:
+      return exec::FsyncPolicy::kEverySecond;
+    case settings::AppendFsync::kNo:
+      return exec::FsyncPolicy::kNever;
+  }
+  return exec::FsyncPolicy::kEverySecond;
+}
+
+net::ListenOptions listen_options(const settings::Settings& settings) {
+  return {.bind = settings.bind,
+          .port = static_cast<uint16_t>(settings.port),
+          .backlog = settings.tcp_backlog,
+          .unix_path = settings.unixsocket,
+          .unix_permissions = settings.unixsocketperm};
+}
+
+}  // namespace
+
+Instance::Instance(settings::Config& config)
+    : config_(config), run_id_(random_hex(40)), stats_(system_now_ms()) {
+  std::error_code error;
+  executable_ = std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+Instance::~Instance() {
+  close();
+}
+
+std::optional<std::string> Instance::open() {
+  auto settings = config_.settings();
+  auto families = commands::all_families();
+  if (auto error = contract::Table::check_renames(families, settings->renamed_commands)) {
+    return error;
+  }
+  table_ = std::make_unique<contract::Table>(families, settings->renamed_commands);
+  server::set_memory_return(settings->jemalloc_bg_thread);
+  uint64_t wanted_files = settings->maxclients + kReservedFiles;
+  if (uint64_t files = server::raise_file_limit(wanted_files); files < wanted_files) {
+    metrics::log::warning("Only {} files can be open at a time; {} are needed for maxclients {}",
+                          files, wanted_files, settings->maxclients);
+  }
+  if (auto error = open_data(*settings)) return error;
+  build_services(*settings);
+  apply_limits(*settings);
+  std::string error = net_->listen(listen_options(*settings));
+  if (!error.empty()) return error;
+  config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
+    return apply(before, after);
+  });
+  writer_->start();
+  collector_->start();
+  sampler_ =
+      std::make_unique<server::Ticker>(std::chrono::milliseconds(metrics::Sampler::kPeriodMs),
+                                       [this] { server::take_sample(services_->data, *net_); });
+  ticker_ = std::make_unique<server::Ticker>(std::chrono::seconds(1), [this] { tick(); });
+  net_->start();
+  return std::nullopt;
+}
+
+std::optional<std::string> Instance::open_data(const settings::Settings& settings) {
+  memory_limit_ = server::memory_limit(settings, server::read_machine());
+  const char* fault_file = std::getenv("INGOT_FAULT_FILE");  // for tests of failing disks
+  storage::EngineOptions options{
+      .path = settings::data_path(settings),
+      .cache_bytes = server::share_out(settings, memory_limit_).engine_bytes,
+      .bloom_bits = settings.bloom_bits,
+      .compression = settings.compression,
+      .compaction_threads = settings.compaction_threads,
+      .compaction_rate = settings.compaction_rate,
+      .direct_reads = settings.direct_reads,
+      .fault_file = fault_file != nullptr ? fault_file : "",
+      .on_background_error =
+          [](const storage::Status& status) {
+            metrics::log::warning("Storage engine: {}", status.message());
+          },
+      .on_log = [](const std::string& line) { metrics::log::notice("{}", line); }};
+  auto [engine, opened] = storage::open_engine(settings.engine, options);
+  if (!opened.ok()) return "Can't open the data in " + options.path + ": " + opened.message();
+  storage::Status status;
+  store_ = data::Store::open(std::move(engine), settings.databases, system_now_ms, &status);
+  if (store_ == nullptr) return "Can't open the data in " + options.path + ": " + status.message();
+  store_->cache().set_capacity(server::share_out(settings, memory_limit_).record_bytes);
+  saver_ = std::make_unique<server::Saver>(
+      store_->engine(), stats_, settings::checkpoint_path(settings), system_now_ms() / 1000);
+  cursors_ = std::make_unique<types::KeyCursors>();
+  cursors_->load(store_->engine());
+  return std::nullopt;
+}
+
+void Instance::build_services(const settings::Settings& settings) {
+  collector_ = std::make_unique<data::Collector>(*store_);
+  readers_ = std::make_unique<data::ReaderPool>(settings.reader_threads);
+  services_.reset(new exec::Services{.data = {.store = *store_,
+                                              .readers = *readers_,
+                                              .collector = *collector_,
+                                              .config = config_,
+                                              .stats = stats_},
+                                     .clients = clients_,
+                                     .server = *this,
+                                     .table = *table_,
+                                     .events = events_});
+  events_.wanted = settings.notify_keyspace_events;
+  writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
+  net_ = std::make_unique<net::Server>(net::ServerOptions{
+      .io_threads = settings.io_threads,
+      .welcome = [this](net::Connection& connection,
+                        bool peer_is_local) { return welcome(connection, peer_is_local); },
+      .on_log = [](const std::string& line) { metrics::log::warning("{}", line); }});
+  disk_guard_ = std::make_unique<server::DiskGuard>(store_->engine(), *writer_);
+}
+
+net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) {
+  auto settings = config_.settings();
+  metrics::add(stats_.connections_received);
+  if (clients_.size() >= settings->maxclients) {
+    metrics::add(stats_.connections_rejected);
+    return std::string("-ERR max number of clients reached\r\n");
+  }
+  if (settings->protected_mode && settings->requirepass.empty() && !peer_is_local) {
+    metrics::add(stats_.connections_rejected);
+    return std::string(
+        "-DENIED Ingot is running in protected mode because protected mode is enabled and no "
+        "password is set for the default user. In this mode connections are only accepted from "
+        "the loopback interface. To let other computers connect, set a password with "
+        "'requirepass', or, in a network that you trust, 'protected-mode no'.\r\n");
+  }
+  bool is_unix =
+      !settings->unixsocket.empty() && connection.peer_address() == settings->unixsocket + ":0";
+  auto client = std::make_shared<contract::Client>(clients_.next_id(), connection.peer_address(),
+                                                   connection.local_address(), connection.fd(),
+                                                   is_unix, now_ms());
+  client->authenticated = settings->requirepass.empty();
+  connection.set_authenticated(client->authenticated);
+  client->connection = &connection;
+  auto session = std::make_shared<exec::Session>(*services_, *writer_, connection, client);
+  client->kill = [weak = std::weak_ptr(session), &thread = connection.thread()] {
+    thread.post([weak] {
+      if (auto alive = weak.lock()) alive->kill();
+    });
+  };
+  clients_.add(client);
+  return session;
+}
+
+void Instance::apply_limits(const settings::Settings& settings) {
+  net::Limits& limits = net_->limits();
+  const settings::OutputLimit& output = settings.output_limits[settings::kNormalClients];
+  limits.proto_max_bulk_bytes = static_cast<uint64_t>(settings.proto_max_bulk_len);
+  limits.query_buffer_bytes_max = settings.client_query_buffer_limit;
+  limits.output_hard_bytes = output.hard_bytes;
+  limits.output_soft_bytes = output.soft_bytes;
+  limits.output_soft_seconds = static_cast<uint32_t>(output.soft_seconds);
+  server::MemoryShares shares = server::share_out(settings, memory_limit_);
+  limits.output_total_bytes_max = shares.output_bytes;
+  limits.query_total_bytes_max = shares.input_bytes;
+  limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
+  limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
+}
+
+std::optional<settings::Refusal> Instance::apply(const settings::Settings& before,
+                                                 const settings::Settings& after) {
+  bool listening = before.bind != after.bind || before.port != after.port ||
+                   before.tcp_backlog != after.tcp_backlog;
+  if (listening) {
+    std::string error = net_->listen(listen_options(after));
+    if (!error.empty()) {
+      metrics::log::warning("{}", error);
+      bool port = before.port != after.port;
+      return settings::Refusal{port ? "port" : "bind",
+                               port ? "Unable to listen on this port. Check server logs."
+                                    : "Failed to bind to specified addresses."};
+    }
+  }
+  memory_limit_ = server::memory_limit(after, server::read_machine());
+  apply_limits(after);
+  if (before.jemalloc_bg_thread != after.jemalloc_bg_thread) {
+    server::set_memory_return(after.jemalloc_bg_thread);
+  }
+  store_->engine().set_cache_bytes(server::share_out(after, memory_limit_).engine_bytes);
+  store_->cache().set_capacity(server::share_out(after, memory_limit_).record_bytes);
+  if (before.compaction_rate != after.compaction_rate) {
+    store_->engine().set_compaction_rate(after.compaction_rate);
+  }
+  if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
+  if (before.reader_threads != after.reader_threads) readers_->resize(after.reader_threads);
+  events_.wanted = after.notify_keyspace_events;
+  metrics::log::set_level(after.loglevel);
+  return std::nullopt;
+}
+
+void Instance::tick() {
+  auto settings = config_.settings();
+  disk_guard_->tick(*settings);
+}
+
+void Instance::wait() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return shutdown_requested_; });
+}
+
+void Instance::request_shutdown() {
+  std::lock_guard lock(mutex_);
+  shutdown_requested_ = true;
+  wake_.notify_all();
+}
+
+void Instance::close() {
+  if (std::exchange(closed_, true)) return;
+  sampler_.reset();
+  ticker_.reset();
+  if (net_) net_->stop(kStopGraceMs);
+  if (writer_) writer_->stop();
+  if (collector_) collector_->stop();
+  readers_.reset();
+  if (!store_) return;
+  if (cursors_) cursors_->save(store_->engine());
+  if (storage::Status status = store_->engine().flush(); !status.ok()) {
+    metrics::log::warning("Flushing at the end failed ({}); the log keeps what was written",
+                          status.message());
+  }
+  if (storage::Status status = store_->engine().sync(); !status.ok()) {
+    metrics::log::warning("The last sync failed: {}", status.message());
+  }
+  saver_.reset();
+}
+
+storage::Status Instance::flush_engine() {
+  return store_->engine().flush();
+}
+std::string Instance::info(types::KeyReader& keys, std::span<const std::string_view> sections) {
+  return server::info_text({.services = *services_,
+                            .writer = *writer_,
+                            .net = *net_,
+                            .keys = keys,
+                            .settings = *config_.settings()},
+                           sections);
+}
+void Instance::reset_statistics() {
+  stats_.reset(net_->bytes_in(), net_->bytes_out());
+  store_->engine().reset_stats();
+}
+void Instance::unwatch(uint64_t client_id) {
+  writer_->unwatch(client_id);
+}
+void Instance::set_active_expire(bool active) {
+  writer_->set_active_expire(active);
+}
+storage::Status Instance::save() {
+  return saver_->save();
+}
+bool Instance::save_in_background() {
+  return saver_->save_in_background();
+}
+bool Instance::saving() const {
+  return saver_->saving();
+}
+int64_t Instance::last_save_s() const {
+  return saver_->last_save_s();
+}
+bool Instance::last_save_ok() const {
+  return saver_->last_save_ok();
+}
+int64_t Instance::last_save_duration_s() const {
+  return saver_->last_duration_s();
+}
+
+}  // namespace ingot

@@ -1,0 +1,110 @@
+// One running server: builds every part from the configuration, in the order of their dependencies,
+// and takes them down in the reverse order. Several may live in one process (tests do that).
+//
+// Threads: open(), RunningServer by any thread; close() by the one that opened.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "net/server.h"
+#include "src/contract/client_registry.h"
+#include "src/contract/running_server.h"
+#include "src/contract/table.h"
+#include "src/data/store.h"
+#include "src/exec/services.h"
+#include "src/metrics/stats.h"
+#include "src/server/memory_limit.h"
+#include "src/settings/config.h"
+
+namespace ingot::data {
+class Collector;
+class ReaderPool;
+}  // namespace ingot::data
+namespace ingot::exec {
+class Writer;
+}
+namespace ingot::types {
+class KeyCursors;
+}
+
+namespace ingot::server {
+class DiskGuard;
+class Saver;
+class Ticker;
+}  // namespace ingot::server
+
+namespace ingot {
+
+class Instance : public contract::RunningServer {
+ public:
+  explicit Instance(settings::Config& config);
+  ~Instance() override;  // close()
+
+  // Opens the data and the sockets. A sentence on failure.
+  [[nodiscard]] std::optional<std::string> open();
+  // Until request_shutdown().
+  void wait();
+  // Stops accepting, answers what is queued, flushes. Idempotent.
+  void close();
+
+  void request_shutdown() override;
+  storage::Status save() override;
+  bool save_in_background() override;
+  bool saving() const override;
+  int64_t last_save_s() const override;
+  bool last_save_ok() const override;
+  int64_t last_save_duration_s() const override;
+  storage::Status flush_engine() override;
+  std::string info(types::KeyReader& keys, std::span<const std::string_view> sections) override;
+  void reset_statistics() override;
+  void unwatch(uint64_t client_id) override;
+  void set_active_expire(bool active) override;
+  types::KeyCursors& cursors() override { return *cursors_; }
+  int64_t now_ms() const override { return store_->now_ms(); }
+  const std::string& run_id() const override { return run_id_; }
+  const std::string& executable() const override { return executable_; }
+  const std::string& config_file() const override { return config_.file(); }
+  uint64_t memory_limit_bytes() const override { return memory_limit_.load(); }
+
+ private:
+  std::optional<std::string> open_data(const settings::Settings& settings);
+  void build_services(const settings::Settings& settings);
+  net::Welcome welcome(net::Connection& connection, bool peer_is_local);
+  std::optional<settings::Refusal> apply(const settings::Settings& before,
+                                         const settings::Settings& after);
+  void apply_limits(const settings::Settings& settings);
+  void tick();
+
+  settings::Config& config_;
+  std::string run_id_;
+  std::string executable_;
+  std::atomic<uint64_t> memory_limit_{0};
+
+  // In the order of construction; taken down backwards.
+  metrics::Stats stats_;
+  contract::ClientRegistry clients_;
+  std::unique_ptr<contract::Table> table_;
+  std::unique_ptr<data::Store> store_;
+  std::unique_ptr<server::Saver> saver_;
+  std::unique_ptr<types::KeyCursors> cursors_;
+  std::unique_ptr<data::Collector> collector_;
+  std::unique_ptr<data::ReaderPool> readers_;
+  exec::EventHook events_;
+  std::unique_ptr<exec::Services> services_;
+  std::unique_ptr<exec::Writer> writer_;
+  std::unique_ptr<net::Server> net_;
+  std::unique_ptr<server::DiskGuard> disk_guard_;
+  std::unique_ptr<server::Ticker> sampler_;
+  std::unique_ptr<server::Ticker> ticker_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool shutdown_requested_ = false;  // by mutex_
+  bool closed_ = false;
+};
+
+}  // namespace ingot

@@ -1,0 +1,58 @@
+// Counters by command and by error.
+#include "src/metrics/stats.h"
+
+namespace ingot::metrics {
+
+size_t Stats::slot_of(const contract::CommandRow& row) {
+  return reinterpret_cast<uintptr_t>(&row) * uint64_t{0x9e3779b97f4a7c15} >> (64 - kSlotBits);
+}
+
+CommandStats& Stats::of(const contract::CommandRow& row) {
+  for (size_t i = slot_of(row);; i = (i + 1) % kSlots) {
+    Slot& slot = slots_[i];
+    const contract::CommandRow* found = slot.row.load(std::memory_order_relaxed);
+    if (found == nullptr && slot.row.compare_exchange_strong(found, &row)) return slot.stats;
+    if (found == &row) return slot.stats;
+  }
+}
+
+const CommandStats* Stats::find(const contract::CommandRow& row) const {
+  for (size_t i = slot_of(row);; i = (i + 1) % kSlots) {
+    const contract::CommandRow* found = slots_[i].row.load(std::memory_order_relaxed);
+    if (found == nullptr) return nullptr;
+    if (found == &row) return &slots_[i].stats;
+  }
+}
+
+void Stats::count_error(std::string_view reply) {
+  add(error_replies);
+  std::lock_guard lock(mutex_);
+  ++errors_[std::string(reply.substr(0, reply.find(' ')))];
+}
+
+std::map<std::string, uint64_t> Stats::errors() const {
+  std::lock_guard lock(mutex_);
+  return errors_;
+}
+
+void Stats::reset(uint64_t bytes_in, uint64_t bytes_out) {
+  for (Counter* counter :
+       {&commands, &connections_received, &connections_rejected, &keyspace_hits, &keyspace_misses,
+        &expired_keys, &error_replies, &probes, &probe_hits, &groups, &group_units,
+        &group_units_max, &rollbacks, &writer_disk_reads, &pool_built_units, &writer_busy_micros,
+        &writer_commit_micros, &sync_waits}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+  bytes_in_before.store(bytes_in);
+  bytes_out_before.store(bytes_out);
+  for (Slot& slot : slots_) {
+    for (Counter* counter :
+         {&slot.stats.calls, &slot.stats.micros, &slot.stats.rejected, &slot.stats.failed}) {
+      counter->store(0, std::memory_order_relaxed);
+    }
+  }
+  std::lock_guard lock(mutex_);
+  errors_.clear();
+}
+
+}  // namespace ingot::metrics

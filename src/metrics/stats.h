@@ -1,0 +1,99 @@
+// Counters for INFO. Any thread; each is independent of the others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "src/contract/row.h"
+#include "src/metrics/sampler.h"
+
+namespace ingot::metrics {
+
+using Counter = std::atomic<uint64_t>;
+
+inline void add(Counter& counter, uint64_t amount = 1) {
+  counter.fetch_add(amount, std::memory_order_relaxed);
+}
+inline void raise_to(Counter& counter, uint64_t value) {
+  uint64_t seen = counter.load(std::memory_order_relaxed);
+  while (seen < value && !counter.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+struct CommandStats {
+  Counter calls{0};
+  Counter micros{0};
+  Counter rejected{0};  // before it ran: arity, permission, ...
+  Counter failed{0};    // while it ran
+};
+
+class Stats {
+ public:
+  explicit Stats(int64_t now_ms) : start_ms(now_ms) {}
+
+  const int64_t start_ms;  // Unix
+
+  Counter commands{0};
+  Counter connections_received{0};
+  Counter connections_rejected{0};
+  Counter keyspace_hits{0};
+  Counter keyspace_misses{0};
+  Counter expired_keys{0};
+  Counter error_replies{0};  // count_error()'s
+  Counter changes_since_save{0};
+  Counter saves{0};  // checkpoints that succeeded
+  Counter memory_peak{0};
+  Counter kept_items_bytes{0};  // sorted items that replies still hold (types/spill_sort.h)
+  // # Threads
+  Counter probes{0};       // reads tried in memory on an I/O thread
+  Counter probe_hits{0};   // ... and answered there
+  Counter groups{0};       // commits
+  Counter group_units{0};  // units in them
+  Counter group_units_max{0};
+  Counter rollbacks{0};          // units that needed the disk and were run again
+  Counter writer_disk_reads{0};  // units for which the writer itself went to the disk
+  Counter pool_built_units{0};   // units that asked the pool for something too large for the writer
+  Counter writer_busy_micros{0};
+  Counter writer_commit_micros{0};
+  Counter sync_waits{0};  // groups held back because an fsync was late
+
+  // What the network had counted when the statistics were reset; INFO shows what came since.
+  Counter bytes_in_before{0};
+  Counter bytes_out_before{0};
+
+  Sampler sampler;
+
+  // The row's counters; rows are never removed. No lock: every command comes here.
+  CommandStats& of(const contract::CommandRow& row);
+  // The same for INFO: null while the row was not counted.
+  const CommandStats* find(const contract::CommandRow& row) const;
+
+  // Counts an error reply ("ERR no such key") in all, and by its first word.
+  void count_error(std::string_view reply);
+  std::map<std::string, uint64_t> errors() const;
+
+  // CONFIG RESETSTAT; the arguments are the network's totals now.
+  void reset(uint64_t bytes_in, uint64_t bytes_out);
+
+ private:
+  // Open addressing by the row's address; far more slots than there are commands.
+  static constexpr int kSlotBits = 11;
+  static constexpr size_t kSlots = size_t{1} << kSlotBits;
+  struct Slot {
+    std::atomic<const contract::CommandRow*> row{nullptr};
+    CommandStats stats;
+  };
+  static size_t slot_of(const contract::CommandRow& row);
+
+  std::array<Slot, kSlots> slots_;
+  mutable std::mutex mutex_;
+  std::map<std::string, uint64_t> errors_;  // by mutex_
+};
+
+}  // namespace ingot::metrics

@@ -1,0 +1,234 @@
+// The rows of the settings that Ingot uses, and the index over all rows.
+#include "src/settings/setting_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <unordered_map>
+
+#include "src/settings/custom_values.h"
+#include "src/settings/setting_values.h"
+
+namespace ingot::settings {
+namespace {
+
+constexpr int64_t kIntMin = std::numeric_limits<int>::min();
+constexpr int64_t kIntMax = std::numeric_limits<int>::max();
+constexpr int64_t kUintMax = std::numeric_limits<unsigned>::max();
+constexpr int64_t kLongMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kUlongMax = -1;  // all bits: the largest unsigned number
+constexpr int64_t kMb = 1 << 20;
+
+template <typename T>
+struct MemberType;
+template <typename T>
+struct MemberType<T Settings::*> {
+  using type = T;
+};
+
+template <auto Member>
+constexpr NumberMember number() {
+  using T = typename MemberType<decltype(Member)>::type;
+  return {
+      .get = [](const Settings& settings) { return static_cast<int64_t>(settings.*Member); },
+      .set = [](Settings& settings, int64_t value) { settings.*Member = static_cast<T>(value); }};
+}
+
+template <auto Member>
+constexpr SettingRow boolean(std::string_view name, uint8_t flags = 0) {
+  return {.name = name, .kind = Kind::kBool, .flags = flags, .member = number<Member>()};
+}
+
+template <auto Member>
+constexpr SettingRow integer(std::string_view name, int64_t min, int64_t max, uint8_t flags = 0,
+                             std::string_view alias = {}) {
+  return {.name = name,
+          .alias = alias,
+          .kind = Kind::kInteger,
+          .flags = flags,
+          .min = min,
+          .max = max,
+          .member = number<Member>()};
+}
+
+template <auto Member>
+constexpr SettingRow memory(std::string_view name, int64_t min, int64_t max, uint8_t flags = 0,
+                            std::string_view alias = {}) {
+  return {.name = name,
+          .alias = alias,
+          .kind = Kind::kMemory,
+          .flags = flags,
+          .min = min,
+          .max = max,
+          .member = number<Member>()};
+}
+
+template <auto Member>
+constexpr SettingRow choice(std::string_view name, std::span<const EnumName> names,
+                            uint8_t flags = 0) {
+  return {.name = name,
+          .kind = Kind::kEnum,
+          .flags = flags,
+          .names = names,
+          .member = number<Member>()};
+}
+
+constexpr SettingRow word(std::string_view name, TextMember member, std::span<const EnumName> names,
+                          uint8_t flags) {
+  return {.name = name, .kind = Kind::kEnum, .flags = flags, .names = names, .member = member};
+}
+
+constexpr SettingRow text(std::string_view name, TextMember member, uint8_t flags = 0,
+                          Error (*check)(std::string_view) = nullptr) {
+  return {.name = name, .kind = Kind::kText, .flags = flags, .member = member, .check = check};
+}
+
+constexpr SettingRow custom(std::string_view name, const CustomValue& value, uint8_t flags = 0) {
+  return {.name = name, .kind = Kind::kCustom, .flags = flags, .custom = &value};
+}
+
+template <typename Enum>
+constexpr EnumName named(std::string_view name, Enum value) {
+  return {name, static_cast<int64_t>(value)};
+}
+
+// In Redis' order, which its error messages show.
+constexpr EnumName kAppendFsyncNames[] = {named("everysec", AppendFsync::kEverysec),
+                                          named("always", AppendFsync::kAlways),
+                                          named("no", AppendFsync::kNo)};
+constexpr EnumName kLogLevelNames[] = {
+    named("debug", LogLevel::kDebug), named("verbose", LogLevel::kVerbose),
+    named("notice", LogLevel::kNotice), named("warning", LogLevel::kWarning)};
+constexpr EnumName kSupervisedNames[] = {
+    named("upstart", Supervised::kUpstart), named("systemd", Supervised::kSystemd),
+    named("auto", Supervised::kAuto), named("no", Supervised::kNo)};
+constexpr EnumName kPermissionNames[] = {named("no", Permission::kNo),
+                                         named("yes", Permission::kYes),
+                                         named("local", Permission::kLocal)};
+constexpr EnumName kEngineNames[] = {{"rocksdb", 0}, {"leveldb", 1}, {"memory", 2}};
+constexpr EnumName kCompressionNames[] = {{"none", 0}, {"snappy", 1}, {"lz4", 2}, {"zstd", 3}};
+
+Error check_dbfilename(std::string_view value) {
+  if (value.find('/') == value.npos) return {};
+  return "dbfilename can't be a path, just a filename";
+}
+
+using S = Settings;
+
+constexpr auto kUsedRows = std::to_array<SettingRow>({
+    custom("bind", kBindValue, kManyValues),
+    integer<&S::port>("port", 0, 65535),
+    integer<&S::tcp_backlog>("tcp-backlog", 0, kIntMax, kImmutable),
+    text("unixsocket", &S::unixsocket, kImmutable),
+    {.name = "unixsocketperm",
+     .kind = Kind::kOctal,
+     .flags = kImmutable | kUnsigned,
+     .min = 0,
+     .max = 0777,
+     .member = number<&S::unixsocketperm>()},
+    integer<&S::tcp_keepalive>("tcp-keepalive", 0, kIntMax),
+    integer<&S::timeout>("timeout", 0, kIntMax),
+    integer<&S::io_threads>("io-threads", 1, 128, kImmutable),
+    integer<&S::maxclients>("maxclients", 1, kUintMax, kUnsigned),
+    boolean<&S::protected_mode>("protected-mode"),
+    memory<&S::client_query_buffer_limit>("client-query-buffer-limit", kMb, kLongMax, kUnsigned),
+    custom("client-output-buffer-limit", kOutputLimitsValue, kManyValues),
+    memory<&S::proto_max_bulk_len>("proto-max-bulk-len", kMb, kLongMax),
+
+    word("engine", &S::engine, kEngineNames, kImmutable),
+    // Immutable as well, because the data cannot move under a running server.
+    custom("dir", kDirValue, kProtected | kImmutable),
+    text("dbfilename", &S::dbfilename, kProtected, check_dbfilename),
+    memory<&S::maxmemory>("maxmemory", 0, kUlongMax, kUnsigned),
+    memory<&S::cache_size>("cache-size", 0, kUlongMax, kUnsigned),
+    memory<&S::max_disk>("max-disk", 0, kUlongMax, kUnsigned),
+    memory<&S::min_free_disk>("min-free-disk", 0, kUlongMax, kUnsigned),
+    integer<&S::bloom_bits>("bloom-bits", 0, 32, kImmutable),
+    word("compression", &S::compression, kCompressionNames, kImmutable),
+    integer<&S::compaction_threads>("compaction-threads", 0, 64, kImmutable),
+    memory<&S::compaction_rate>("compaction-rate", 0, kUlongMax, kUnsigned),
+    boolean<&S::direct_reads>("direct-reads", kImmutable),
+    boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),
+    integer<&S::reader_threads>("reader-threads", 1, 1024),
+    choice<&S::appendfsync>("appendfsync", kAppendFsyncNames),
+
+    boolean<&S::daemonize>("daemonize", kImmutable),
+    choice<&S::supervised>("supervised", kSupervisedNames, kImmutable),
+    text("pidfile", &S::pidfile, kImmutable),
+    choice<&S::loglevel>("loglevel", kLogLevelNames),
+    text("logfile", &S::logfile, kImmutable),
+    integer<&S::databases>("databases", 1, kIntMax, kImmutable),
+
+    text("requirepass", &S::requirepass),
+    choice<&S::enable_debug_command>("enable-debug-command", kPermissionNames, kImmutable),
+    choice<&S::enable_protected_configs>("enable-protected-configs", kPermissionNames, kImmutable),
+
+    memory<&S::inline_max_bytes>("inline-max-bytes", 0, 16384, kUnsigned),
+    integer<&S::hash_max_listpack_entries>("hash-max-listpack-entries", 0, kLongMax, kUnsigned,
+                                           "hash-max-ziplist-entries"),
+    memory<&S::hash_max_listpack_value>("hash-max-listpack-value", 0, kLongMax, kUnsigned,
+                                        "hash-max-ziplist-value"),
+    integer<&S::list_max_listpack_size>("list-max-listpack-size", kIntMin, kIntMax, 0,
+                                        "list-max-ziplist-size"),
+    integer<&S::set_max_intset_entries>("set-max-intset-entries", 0, kLongMax, kUnsigned),
+    integer<&S::zset_max_listpack_entries>("zset-max-listpack-entries", 0, kLongMax, kUnsigned,
+                                           "zset-max-ziplist-entries"),
+    memory<&S::zset_max_listpack_value>("zset-max-listpack-value", 0, kLongMax, kUnsigned,
+                                        "zset-max-ziplist-value"),
+    memory<&S::hll_sparse_max_bytes>("hll-sparse-max-bytes", 0, kLongMax, kUnsigned),
+    memory<&S::stream_node_max_bytes>("stream-node-max-bytes", 0, kLongMax, kUnsigned),
+    integer<&S::stream_node_max_entries>("stream-node-max-entries", 0, kLongMax),
+
+    integer<&S::slowlog_log_slower_than>("slowlog-log-slower-than", -1, kLongMax),
+    integer<&S::slowlog_max_len>("slowlog-max-len", 0, kLongMax),
+    integer<&S::latency_monitor_threshold>("latency-monitor-threshold", 0, kLongMax),
+    boolean<&S::latency_tracking>("latency-tracking"),
+    custom("latency-tracking-info-percentiles", kPercentilesValue, kManyValues),
+    custom("notify-keyspace-events", kNotifyValue),
+    integer<&S::busy_reply_threshold>("busy-reply-threshold", 0, kLongMax, 0, "lua-time-limit"),
+    integer<&S::tracking_table_max_keys>("tracking-table-max-keys", 0, kLongMax, kUnsigned),
+});
+
+using Index = std::unordered_map<std::string_view, const SettingRow*>;
+
+const Index& index() {
+  static const Index all = [] {
+    Index made;
+    for (const SettingRow* row : setting_rows()) {
+      made.emplace(row->name, row);
+      if (!row->alias.empty()) made.emplace(row->alias, row);
+    }
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace
+
+int default_io_threads() {
+  // Half of the cores: the writer, the readers and compaction need the others.
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(cores / 2, 1, 16);
+}
+
+std::span<const SettingRow> used_rows() {
+  return kUsedRows;
+}
+
+const std::vector<const SettingRow*>& setting_rows() {
+  static const std::vector<const SettingRow*> all = [] {
+    std::vector<const SettingRow*> rows;
+    for (const SettingRow& row : used_rows()) rows.push_back(&row);
+    for (const SettingRow& row : rows_without_meaning()) rows.push_back(&row);
+    return rows;
+  }();
+  return all;
+}
+
+FoundSetting find_setting(std::string_view name) {
+  const auto found = index().find(lower_case(name));
+  if (found == index().end()) return {};
+  return {.row = found->second, .name = found->first};
+}
+
+}  // namespace ingot::settings

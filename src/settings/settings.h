@@ -1,0 +1,133 @@
+// The configuration as the rest of the server reads it: one typed member for every setting that
+// has a meaning in Ingot, with its default. Plain data: Config publishes each state of it as an
+// immutable object. How a setting is named, parsed and printed stands in setting_rows.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/types/events.h"
+
+namespace ingot::settings {
+
+enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
+enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
+enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
+// Who may use a feature that can harm the machine.
+enum class Permission : uint8_t { kNo, kYes, kLocal };  // local: loopback and unix socket only
+
+// client-output-buffer-limit of one class; 0 means no limit of that kind.
+struct OutputLimit {
+  uint64_t hard_bytes = 0;
+  uint64_t soft_bytes = 0;
+  int64_t soft_seconds = 0;
+  bool operator==(const OutputLimit&) const = default;
+};
+// Index into Settings::output_limits.
+inline constexpr size_t kNormalClients = 0;
+inline constexpr size_t kReplicaClients = 1;
+inline constexpr size_t kPubsubClients = 2;
+
+namespace notify = types::notify;
+
+int default_io_threads();  // by the number of cores
+
+struct Settings {
+  // Network
+  std::vector<std::string> bind = {"*", "-::*"};  // a leading "-": optional address
+  int port = 6379;                                // 0: no TCP
+  int tcp_backlog = 511;
+  std::string unixsocket;       // empty: none
+  unsigned unixsocketperm = 0;  // 0: as the umask makes it
+  int tcp_keepalive = 300;      // seconds; 0: off
+  int timeout = 0;              // seconds a client may be idle; 0: for ever
+  int io_threads = default_io_threads();
+  unsigned maxclients = 10000;
+  bool protected_mode = true;
+  uint64_t client_query_buffer_limit = 1ull << 30;
+  std::array<OutputLimit, 3> output_limits = {
+      OutputLimit{}, {256ull << 20, 64ull << 20, 60}, {32ull << 20, 8ull << 20, 60}};
+  int64_t proto_max_bulk_len = 512ll << 20;
+
+  // Storage
+  std::string engine = "rocksdb";  // rocksdb, leveldb, memory
+  std::string dir = ".";           // absolute once loaded; relative paths begin here
+  std::string dbfilename = "dump.rdb";
+  uint64_t maxmemory = 0;                 // bytes; 0: by the machine or its cgroup
+  uint64_t cache_size = 0;                // bytes of the engine's cache; 0: maxmemory's share
+  uint64_t max_disk = 0;                  // bytes of live files; 0: no limit
+  uint64_t min_free_disk = 256ull << 20;  // writes stop when less is left on the disk
+  int bloom_bits = 12;                    // per key; 0: no filters
+  std::string compression = "lz4";        // none, snappy, lz4, zstd
+  int compaction_threads = 0;             // 0: by the number of cores
+  uint64_t compaction_rate = 0;           // bytes a second; 0: no limit
+  bool direct_reads = false;              // bypass the page cache
+  bool jemalloc_bg_thread = true;         // a thread gives unused memory back to the system
+
+  // Threads
+  int reader_threads = 10;
+
+  // Durability
+  AppendFsync appendfsync = AppendFsync::kEverysec;
+
+  // General
+  bool daemonize = false;
+  Supervised supervised = Supervised::kNo;
+  std::string pidfile;  // empty: none
+  LogLevel loglevel = LogLevel::kNotice;
+  std::string logfile;  // empty: standard output
+  int databases = 16;
+
+  // Security
+  std::string requirepass;  // empty: no password
+  // rename-command: from, to ("" removes). Checked against the command table by the server.
+  std::vector<std::pair<std::string, std::string>> renamed_commands;
+  Permission enable_debug_command = Permission::kNo;
+  Permission enable_protected_configs = Permission::kNo;
+
+  // Larger hashes, lists, sets and sorted sets leave their key's record for a collection.
+  uint64_t inline_max_bytes = 1024;
+
+  // Where Redis changes the encoding of a value, for OBJECT ENCODING
+  uint64_t hash_max_listpack_entries = 512;
+  uint64_t hash_max_listpack_value = 64;
+  int list_max_listpack_size = -2;
+  uint64_t set_max_intset_entries = 512;
+  uint64_t zset_max_listpack_entries = 128;
+  uint64_t zset_max_listpack_value = 64;
+  uint64_t hll_sparse_max_bytes = 3000;
+  uint64_t stream_node_max_bytes = 4096;
+  int64_t stream_node_max_entries = 100;
+
+  // Observation and scripts
+  int64_t slowlog_log_slower_than = 10000;  // microseconds; -1: off
+  uint64_t slowlog_max_len = 128;
+  int64_t latency_monitor_threshold = 0;  // milliseconds; 0: off
+  bool latency_tracking = true;
+  std::vector<double> latency_percentiles = {50, 99, 99.9};
+  uint32_t notify_keyspace_events = 0;  // bits of namespace notify
+  int64_t busy_reply_threshold = 5000;  // milliseconds
+  uint64_t tracking_table_max_keys = 1000000;
+
+  // Settings of Redis that mean nothing here, by name, where they differ from their default.
+  std::map<std::string, std::string, std::less<>> kept;
+};
+
+// The engine's files.
+inline std::string data_path(const Settings& settings) {
+  return (std::filesystem::path(settings.dir) / "ingot-data").string();
+}
+// The directory that SAVE and BGSAVE write their checkpoint to. Not dbfilename itself, which may be
+// a file of Redis that somebody still wants.
+inline std::string checkpoint_path(const Settings& settings) {
+  return (std::filesystem::path(settings.dir) / (settings.dbfilename + ".checkpoint")).string();
+}
+
+}  // namespace ingot::settings

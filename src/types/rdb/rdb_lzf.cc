@@ -1,0 +1,159 @@
+// See rdb_lzf.h.
+#include "src/types/rdb/rdb_lzf.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+
+namespace ingot::types::rdb {
+
+namespace {
+
+constexpr size_t kOffsetMax = 1 << 13;
+constexpr size_t kMatchMax = (1 << 8) + (1 << 3);
+constexpr size_t kLiteralsMax = 1 << 5;
+// So many bytes of a match are compared before the end is looked at: it decides how long a match
+// near the end of the input becomes, so it must be Redis' number.
+constexpr size_t kEagerBytes = 16;
+
+// Where each hash of three bytes was last seen; 0 also stands for never, so that the very first
+// position is never found again.
+class SeenTable {
+ public:
+  // Replaces the position kept for the three bytes at `at` and answers the one before.
+  size_t exchange(std::string_view in, size_t at) {
+    const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(in[i])); };
+    const uint32_t three = byte(at) << 16 | byte(at + 1) << 8 | byte(at + 2);
+    uint32_t& slot = slots_[((three >> 8) - three * 5) & 0xffff];
+    const size_t before = slot;
+    slot = static_cast<uint32_t>(at);
+    return before;
+  }
+
+ private:
+  std::array<uint32_t, 1 << 16> slots_{};
+};
+
+size_t match_length(std::string_view in, size_t earlier, size_t at) {
+  const size_t limit = std::min(in.size() - at - 2, kMatchMax);
+  size_t length = 2;
+  if (limit > kEagerBytes) {
+    for (size_t i = 0; i < kEagerBytes; ++i) {
+      ++length;
+      if (in[earlier + length] != in[at + length]) return length;
+    }
+  }
+  do {
+    ++length;
+  } while (length < limit && in[earlier + length] == in[at + length]);
+  return length;
+}
+
+// Output whose current run of literals has room for its length in front.
+class Pieces {
+ public:
+  Pieces(size_t bytes_max, std::string* out) : bytes_max_(bytes_max), out_(*out) {
+    out_.assign(1, '\0');
+  }
+
+  void literal(char byte) {
+    out_.push_back(byte);
+    if (++run_ == kLiteralsMax) close_run();
+  }
+  void match(size_t length, size_t offset) {
+    end_run();
+    const size_t code = length - 2;
+    const auto high = static_cast<char>(offset >> 8);
+    if (code < 7) {
+      out_.push_back(static_cast<char>(high + static_cast<char>(code << 5)));
+    } else {
+      out_.push_back(static_cast<char>(high + static_cast<char>(7 << 5)));
+      out_.push_back(static_cast<char>(code - 7));
+    }
+    out_.push_back(static_cast<char>(offset));
+    out_.push_back('\0');
+  }
+  void end_run() {
+    if (run_ > 0) {
+      out_[out_.size() - run_ - 1] = static_cast<char>(run_ - 1);
+      run_ = 0;
+    } else {
+      out_.pop_back();
+    }
+  }
+  bool room_for_literal() const { return out_.size() < bytes_max_; }
+  bool room_for_match() const { return out_.size() - (run_ == 0 ? 1 : 0) + 3 + 1 < bytes_max_; }
+  bool room_for_end() const { return out_.size() + 3 <= bytes_max_; }
+
+ private:
+  void close_run() {
+    end_run();
+    out_.push_back('\0');
+  }
+
+  const size_t bytes_max_;
+  std::string& out_;
+  size_t run_ = 0;
+};
+
+}  // namespace
+
+bool lzf_compress(std::string_view in, size_t bytes_max, std::string* out) {
+  if (in.size() < 3 || bytes_max == 0) return false;
+  const auto seen = std::make_unique<SeenTable>();
+  Pieces pieces(bytes_max, out);
+  const size_t last = in.size() - 2;
+  size_t at = 0;
+  while (at < last) {
+    const size_t earlier = seen->exchange(in, at);
+    if (earlier > 0 && earlier < at && at - earlier - 1 < kOffsetMax &&
+        in.substr(earlier, 3) == in.substr(at, 3)) {
+      if (!pieces.room_for_match()) return false;
+      const size_t length = match_length(in, earlier, at);
+      pieces.match(length, at - earlier - 1);
+      at += length;
+      if (at >= last) break;
+      seen->exchange(in, at - 2);
+      seen->exchange(in, at - 1);
+    } else {
+      if (!pieces.room_for_literal()) return false;
+      pieces.literal(in[at++]);
+    }
+  }
+  if (!pieces.room_for_end()) return false;
+  for (; at < in.size(); ++at) pieces.literal(in[at]);
+  pieces.end_run();
+  return true;
+}
+
+bool lzf_decompress(std::string_view in, size_t bytes, std::string* out) {
+  out->clear();
+  if (bytes / kLzfRatioMax > in.size()) return false;
+  out->reserve(bytes);
+  size_t at = 0;
+  const auto byte = [&] { return static_cast<uint8_t>(in[at++]); };
+  while (at < in.size()) {
+    const size_t control = byte();
+    if (control < kLiteralsMax) {
+      const size_t length = control + 1;
+      if (length > in.size() - at || length > bytes - out->size()) return false;
+      out->append(in.substr(at, length));
+      at += length;
+      continue;
+    }
+    size_t length = control >> 5;
+    if (length == 7) {
+      if (at == in.size()) return false;
+      length += byte();
+    }
+    length += 2;
+    if (at == in.size()) return false;
+    const size_t offset = ((control & 0x1f) << 8 | byte()) + 1;
+    if (offset > out->size() || length > bytes - out->size()) return false;
+    for (size_t i = 0; i < length; ++i) out->push_back((*out)[out->size() - offset]);
+  }
+  return out->size() == bytes;
+}
+
+}  // namespace ingot::types::rdb

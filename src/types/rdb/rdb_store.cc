@@ -1,0 +1,203 @@
+// See rdb_store.h.
+#include "src/types/rdb/rdb_store.h"
+
+#include <algorithm>
+
+#include "src/types/collection.h"
+#include "src/types/list_value.h"
+#include "src/types/stream_value.h"
+#include "src/types/string_value.h"
+
+namespace ingot::types::rdb {
+
+namespace {
+
+String read_string_object(storage::Reader& data, const Record& record) {
+  String string;
+  read_string(data, record, 0, string_length(record), &string);
+  return string;
+}
+
+List read_list_object(storage::Reader& data, const Record& record) {
+  List list;
+  ListReader(data, record).walk(0, [&](std::string_view element) {
+    list.emplace_back(element);
+    return true;
+  });
+  return list;
+}
+
+Set read_set_object(storage::Reader& data, const Record& record) {
+  Set set{.members = {}, .compact = !record.limit_passed()};
+  SetReader(data, record).walk([&](std::string_view member) {
+    set.members.emplace_back(member);
+    return true;
+  });
+  return set;
+}
+
+SortedSet read_sorted_set_object(storage::Reader& data, const Record& record) {
+  SortedSet set{.members = {}, .compact = !record.limit_passed()};
+  SortedSetReader(data, record).walk([&](std::string_view member, double score) {
+    set.members.emplace_back(member, score);
+    return true;
+  });
+  return set;
+}
+
+// When its fields expire is lost: version 10 has no place for it.
+Hash read_hash_object(storage::Reader& data, const Record& record, int64_t now_ms) {
+  Hash hash{.fields = {}, .compact = !record.limit_passed()};
+  HashReader(data, record, now_ms).walk([&](std::string_view field, const FieldValue& value) {
+    hash.fields.emplace_back(field, value.bytes);
+    return true;
+  });
+  return hash;
+}
+
+Stream::Group read_group(const StreamReader& reader, const StreamGroup& from) {
+  Stream::Group group{.name = from.name, .last_id = from.last, .entries_read = from.entries_read};
+  reader.walk_consumers(from, [&](const StreamConsumer& consumer) {
+    group.consumers.push_back({.name = consumer.name, .seen_ms = consumer.seen_ms});
+    return true;
+  });
+  reader.walk_pending(from, kStreamIdMin, [&](const StreamPending& pending) {
+    const auto owner =
+        std::ranges::lower_bound(group.consumers, pending.consumer, {}, &Stream::Consumer::name);
+    group.pending.push_back({.id = pending.id,
+                             .delivered_ms = pending.delivered_ms,
+                             .deliveries = pending.deliveries,
+                             .consumer = static_cast<size_t>(owner - group.consumers.begin())});
+    return true;
+  });
+  return group;
+}
+
+Stream read_stream_object(storage::Reader& data, const Record& record) {
+  const StreamReader reader(data, record);
+  Stream stream{.last_id = reader.notes().last,
+                .max_deleted_id = reader.notes().max_deleted,
+                .entries_added = reader.notes().added};
+  reader.walk(kStreamIdMin, kStreamIdMax, false, [&](StreamId id, const StreamFields& fields) {
+    Stream::Entry& entry = stream.entries.emplace_back(Stream::Entry{.id = id, .fields = {}});
+    PackedReader items = fields.items();
+    for (std::string_view field, value; items.next(&field) && items.next(&value);) {
+      entry.fields.emplace_back(field, value);
+    }
+    return true;
+  });
+  reader.walk_groups([&](const StreamGroup& group) {
+    stream.groups.push_back(read_group(reader, group));
+    return true;
+  });
+  return stream;
+}
+
+void store_group(StreamWriter& writer, const Stream::Group& from) {
+  StreamGroup group = writer.create_group(from.name, from.last_id, from.entries_read);
+  std::vector<StreamConsumer> consumers;
+  for (const Stream::Consumer& consumer : from.consumers) {
+    consumers.push_back(writer.create_consumer(&group, consumer.name, consumer.seen_ms));
+  }
+  for (const Stream::Pending& pending : from.pending) {
+    StreamConsumer& consumer = consumers[pending.consumer];
+    writer.give(&group, &consumer,
+                {.id = pending.id,
+                 .consumer = consumer.name,
+                 .delivered_ms = pending.delivered_ms,
+                 .deliveries = pending.deliveries},
+                /*before=*/nullptr);
+  }
+  for (const StreamConsumer& consumer : consumers) writer.store(group, consumer);
+  writer.store(group);
+}
+
+// Stores an object of each type under a key that is not there.
+class Storing {
+ public:
+  Storing(KeyWriter& keys, int db, std::string_view key, const StoreLimits& limits)
+      : keys_(keys), db_(db), key_(key), limits_(limits) {}
+
+  void operator()(const String& string) {
+    store_string(keys_, db_, key_, nullptr, string, /*expire_ms=*/0);
+  }
+  void operator()(const List& list) {
+    ListWriter writer(keys_, db_, key_, nullptr, limits_.set.inline_max_bytes);
+    for (const std::string& element : list) writer.push(ListEnd::kRight, element);
+    writer.finish();
+  }
+  void operator()(const Set& set) {
+    SetWriter writer(keys_, db_, key_, nullptr, limits_.set);
+    for (const std::string& member : set.members) writer.add(member);
+    writer.finish();
+  }
+  void operator()(const Hash& hash) {
+    HashLimits limits = limits_.hash;
+    // Redis takes a packed hash as it comes, long values included.
+    if (hash.compact) limits.listpack_value_max = UINT64_MAX;
+    HashWriter writer(keys_, db_, key_, nullptr, limits);
+    for (const auto& [field, value] : hash.fields) writer.set(field, {.bytes = value});
+    writer.finish();
+  }
+  void operator()(const SortedSet& set) {
+    SortedSetLimits limits = limits_.sorted_set;
+    // As a packed hash.
+    if (set.compact) limits.listpack_value_max = UINT64_MAX;
+    SortedSetWriter writer(keys_, db_, key_, nullptr, limits);
+    for (const auto& [member, score] : set.members) writer.put(member, score);
+    writer.finish();
+  }
+  void operator()(const Stream& stream) {
+    StreamWriter writer(keys_, db_, key_, nullptr, limits_.set.inline_max_bytes);
+    std::vector<std::string_view> fields;
+    for (const Stream::Entry& entry : stream.entries) {
+      fields.clear();
+      for (const auto& [field, value] : entry.fields) {
+        fields.push_back(field);
+        fields.push_back(value);
+      }
+      writer.add(entry.id, fields);
+    }
+    writer.set_notes(stream.last_id, stream.entries_added, stream.max_deleted_id);
+    for (const Stream::Group& group : stream.groups) store_group(writer, group);
+    writer.finish();
+  }
+
+ private:
+  KeyWriter& keys_;
+  const int db_;
+  const std::string_view key_;
+  const StoreLimits& limits_;
+};
+
+}  // namespace
+
+Object read_object(storage::Reader& data, const Record& record, int64_t now_ms) {
+  switch (record.type()) {
+    case storage::ValueType::kString:
+      return read_string_object(data, record);
+    case storage::ValueType::kList:
+      return read_list_object(data, record);
+    case storage::ValueType::kSet:
+      return read_set_object(data, record);
+    case storage::ValueType::kHash:
+      return read_hash_object(data, record, now_ms);
+    case storage::ValueType::kSortedSet:
+      return read_sorted_set_object(data, record);
+    case storage::ValueType::kStream:
+      return read_stream_object(data, record);
+  }
+  return {};
+}
+
+void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
+                  int64_t expire_ms, const StoreLimits& limits) {
+  std::visit(Storing(keys, db, key, limits), object);
+  Record stored;
+  if (expire_ms == 0 || !keys.peek(db, key, &stored)) return;
+  storage::Metadata metadata = stored.metadata();
+  metadata.expire_ms = expire_ms;
+  keys.store(db, key, &stored, metadata);
+}
+
+}  // namespace ingot::types::rdb

@@ -1,0 +1,28 @@
+// Between what a key holds on disk and the plain model that Redis' dumps are made of. Each type has
+// its two functions here. One thread at a time; failures latch in the Reader.
+#pragma once
+
+#include <string_view>
+
+#include "src/types/hash_value.h"
+#include "src/types/keyspace.h"
+#include "src/types/rdb/rdb_object.h"
+#include "src/types/set_value.h"
+#include "src/types/sorted_set_value.h"
+
+namespace ingot::types::rdb {
+
+// What the record's key holds at `now_ms`, whole.
+Object read_object(storage::Reader& data, const Record& record, int64_t now_ms);
+
+struct StoreLimits {
+  HashLimits hash;
+  SetLimits set;
+  SortedSetLimits sorted_set;
+};
+
+// Makes the object the value of a key that is not there; expire_ms 0: for ever.
+void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
+                  int64_t expire_ms, const StoreLimits& limits);
+
+}  // namespace ingot::types::rdb
