@@ -1,29 +1,21 @@
-# Thin entry points; everything real is in CMake and in the scripts they call.
-BUILD := build/release
-PYTHON := /usr/bin/python3
-JOBS := $(shell nproc)
+# Other names for the scripts, which do the work: nothing but `clean` is written here only.
+.PHONY: run build test test-full bench clean
 
-.PHONY: run build test test-asan test-tsan test-full bench deps clean
+run:
+	@./run $(ARGS)
 
-run: build
-	$(BUILD)/ingot-server conf/ingot.conf $(ARGS)
+build:
+	@deps/build.sh
 
-deps:
-	@deps/install.sh
-
-build: deps
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release -j $(JOBS) --target ingot-server
-
-test: deps
-	@tests/run.sh
+test:
+	@./test
 
 # The random sequences, the crash rounds and the sanitizers at full length.
-test-full: deps
-	@INGOT_TEST_FULL=1 tests/run.sh
+test-full:
+	@INGOT_TEST_FULL=1 ./test
 
-bench: build
-	@$(PYTHON) bench/run.py $(ARGS)
+bench:
+	@bench/run.sh $(ARGS)
 
 clean:
 	rm -rf build

@@ -22,7 +22,7 @@ import time
 try:
     import redis
 except ImportError:
-    sys.exit("the benchmarks need python3-redis: run deps/install.sh")
+    sys.exit("the benchmarks need python3-redis: run deps/install.sh bench")
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MB = 1 << 20
@@ -53,7 +53,7 @@ def prepare(args):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     for tool in (args.server, args.redis, "redis-benchmark", "fio"):
         if not shutil.which(tool):
-            sys.exit(f"{tool} is missing: `make build` makes the server, deps/install.sh the rest")
+            sys.exit(f"{tool} is missing: deps/build.sh makes the server, deps/install.sh bench brings the rest")
     args.dir = os.path.abspath(args.dir or os.path.join(ROOT, "build/bench"))
     os.makedirs(args.dir, exist_ok=True)
 

@@ -7,5 +7,7 @@ set -eu
 directory=$1
 shift
 here=$(dirname "$0")
+"$here/../deps/install.sh" bench
+"$here/../deps/build.sh"
 exec /usr/bin/python3 "$here/cold.py" --conf "$here/../conf/ingot-hdd.conf" --dir "$directory" \
   --threads 1,4,8,16,32 --seconds 10 "$@"

@@ -6,4 +6,6 @@ set -eu
 directory=$1
 shift
 here=$(dirname "$0")
+"$here/../deps/install.sh" bench
+"$here/../deps/build.sh"
 exec /usr/bin/python3 "$here/cold.py" --conf "$here/../conf/ingot-ssd.conf" --dir "$directory" "$@"

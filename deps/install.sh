@@ -1,32 +1,56 @@
 #!/bin/sh
-# Installs the Debian 12 packages that Ingot is built, tested and measured with. Says nothing and
-# needs no network when all are there.
+# Installs the Debian 12 packages that Ingot needs: deps/install.sh build | test | bench.
+# Says nothing and needs no network when all are there.
 set -eu
 
-build="g++ cmake ninja-build ccache pkg-config make
-  libboost1.81-dev librocksdb-dev libleveldb-dev libsnappy-dev liblz4-dev libzstd-dev
-  libjemalloc-dev libssl-dev libxxhash-dev libfmt-dev libspdlog-dev catch2"
-tests="redis-server redis-tools python3 python3-redis python3-pytest fio sysstat"
+build="g++ cmake ninja-build pkgconf libboost1.81-dev librocksdb-dev libleveldb-dev libjemalloc-dev
+  libssl-dev libxxhash-dev libfmt-dev libspdlog-dev catch2"  # spdlog's package needs Catch2 anyway
+redis="redis-server redis-tools python3 python3-redis"
+case ${1-} in
+  build) wanted=$build ;;
+  test) wanted="$build $redis python3-pytest python3-pip clang-format golang-go nodejs npm" ;;
+  bench) wanted="$build $redis fio" ;;
+  *) echo "usage: deps/install.sh build | test | bench" >&2; exit 2 ;;
+esac
 
-missing=""
-for package in $build $tests; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
-    missing="$missing $package"
-done
-# Go and Node may have come from elsewhere.
-command -v go >/dev/null 2>&1 || missing="$missing golang-go"
-command -v node >/dev/null 2>&1 || missing="$missing nodejs"
-command -v npm >/dev/null 2>&1 || missing="$missing npm"
-[ -z "$missing" ] && exit 0
-
-root=""
-[ "$(id -u)" = 0 ] || root="sudo"
-export DEBIAN_FRONTEND=noninteractive
-echo "installing:$missing"
-$root apt-get update -qq
 # shellcheck disable=SC2086
-$root apt-get install -y -qq --no-install-recommends $missing >/dev/null
-# The oracle is started by the tests; the packaged service would hold port 6379.
-if [ -d /run/systemd/system ] && echo "$missing" | grep -q redis-server; then
-  $root systemctl disable --now redis-server >/dev/null 2>&1 || true
+installed=$(dpkg-query -W -f='${db:Status-Status} ${Package} ' $wanted 2>/dev/null) || true
+there() {
+  case $1 in  # Go and Node may have come from elsewhere.
+    golang-go) command -v go >/dev/null ;;
+    nodejs) command -v node >/dev/null ;;
+    npm) command -v npm >/dev/null ;;
+    *) case " $installed" in *" installed $1 "*) ;; *) return 1 ;; esac ;;
+  esac
+}
+missing=""
+for package in $wanted; do
+  there "$package" || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+fail() {
+  printf '%s\nAs root, on Debian 12 and with a network, this installs them:\n  apt-get update\n' "$1" >&2
+  printf '  apt-get install --no-install-recommends%s\n' "$missing" >&2
+  exit 1
+}
+root=""
+command -v apt-get >/dev/null || fail "Packages are missing, and there is no apt-get."
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || fail "Packages are missing, and to install them takes root or sudo."
+  root=sudo
 fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "installing:$missing"
+$root apt-get update -qq >"$log" 2>&1 || true  # a source that does not answer may not matter
+# shellcheck disable=SC2086
+$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+  -o DPkg::Lock::Timeout=300 $missing >>"$log" 2>&1 || {
+  tail -n 6 "$log" >&2
+  fail "Packages are missing and could not be installed; apt-get said why."
+}
+# The tests start redis-server themselves; the packaged service would hold port 6379.
+case "$missing " in *" redis-server "*)
+  [ ! -d /run/systemd/system ] || $root systemctl disable --now redis-server >/dev/null 2>&1 || true
+esac

@@ -1,6 +1,6 @@
 module ingot-smoke
 
-go 1.22
+go 1.19
 
 require github.com/redis/go-redis/v9 v9.7.3
 

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +50,7 @@ func stringCommands(r *redis.Client) {
 	check(must(r.IncrByFloat(ctx, "real", 1.5).Result()) == 1.5, "INCRBYFLOAT")
 	must(r.MSet(ctx, "a", "1", "b", "2").Result())
 	got := must(r.MGet(ctx, "a", "absent", "b").Result())
-	check(slices.Equal(got, []any{"1", nil, "2"}), "MGET", got)
+	check(reflect.DeepEqual(got, []any{"1", nil, "2"}), "MGET", got)
 	check(must(r.Append(ctx, "a", "23").Result()) == 3, "APPEND")
 	check(must(r.GetRange(ctx, "a", 1, -1).Result()) == "23", "GETRANGE")
 	check(must(r.Exists(ctx, "a", "b", "absent").Result()) == 2, "EXISTS")
@@ -73,13 +73,13 @@ func expiry(r *redis.Client) {
 
 func pipelines(r *redis.Client) {
 	commands := must(r.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for n := range 1000 {
+		for n := 0; n < 1000; n++ {
 			pipe.Set(ctx, "p:"+strconv.Itoa(n), n, 0)
 			pipe.Get(ctx, "p:"+strconv.Itoa(n))
 		}
 		return nil
 	}))
-	for n := range 1000 {
+	for n := 0; n < 1000; n++ {
 		check(commands[2*n+1].(*redis.StringCmd).Val() == strconv.Itoa(n), "a pipelined GET", n)
 	}
 	commands, err := r.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -119,7 +119,7 @@ func transactions(r *redis.Client) {
 func scanning(r *redis.Client) {
 	must(r.FlushDB(ctx).Result())
 	must(r.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for n := range 600 {
+		for n := 0; n < 600; n++ {
 			pipe.Set(ctx, fmt.Sprintf("%s:%d", []string{"user", "item"}[n%2], n), n, 0)
 		}
 		return nil
