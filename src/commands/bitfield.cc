@@ -17,7 +17,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -235,18 +234,16 @@ uint32_t bitfield_key_flags(Args args) {
 
 const CommandRow* row_for_reading(Args args);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "bitfield",
      .arity = -2,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kBitmap | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess | key::kUpdate | key::kVariableFlags,
                .begin = 1,
                .last = 0,
                .step = 1,
                .limit = 0,
                .notes = "Read only, when all operations are GET"}},
-     .group = "bitmap",
      .since = "3.2.0",
      .complexity = "O(1) for each operation",
      .summary = "Read and change integers of any width in a string",
@@ -263,15 +260,14 @@ constexpr CommandRow kRows[] = {
     {.name = "bitfield_ro",
      .arity = -2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kBitmap | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "bitmap",
      .since = "6.0.0",
      .complexity = "O(1) for each operation",
      .summary = "Read integers of any width in a string",
      .arguments = "key:key#0 encoding_offset:block=GET?*+(encoding:string offset:integer)",
      .handler = bitfield_ro},
 };
+constexpr auto kRows = contract::family(kBitmapFamily, kTable);
 
 constexpr CommandRow kReadingRow = contract::variant_of(kRows[0], bitfield_ro);
 

@@ -19,7 +19,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -270,13 +269,11 @@ void bitop(WriteContext& ctx, Args args) {
                });
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "setbit",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kBitmap | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "bitmap",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Set or clear one bit of a string",
@@ -285,9 +282,7 @@ constexpr CommandRow kRows[] = {
     {.name = "getbit",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kBitmap | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "bitmap",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Answer one bit of a string",
@@ -296,9 +291,7 @@ constexpr CommandRow kRows[] = {
     {.name = "bitcount",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kBitmap | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "bitmap",
      .since = "2.6.0",
      .complexity = "O(N) with N bytes to look at",
      .summary = "Count the bits that are set in a string or a part of it",
@@ -309,9 +302,7 @@ constexpr CommandRow kRows[] = {
     {.name = "bitpos",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kBitmap | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "bitmap",
      .since = "2.8.7",
      .complexity = "O(N) with N bytes to look at",
      .summary = "Answer where the first bit that is set, or clear, stands",
@@ -322,15 +313,14 @@ constexpr CommandRow kRows[] = {
     {.name = "bitop",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kBitmap | acl::kSlow,
      .keys = {key_at(2, key::kOw | key::kUpdate), keys_between(3, -1, 1, key::kRo | key::kAccess)},
-     .group = "bitmap",
      .since = "2.6.0",
      .complexity = "O(N) with N the bytes of all sources",
      .summary = "Combine strings bit by bit and store the result",
      .arguments = "operation:string destkey:key#0 key:key#1*",
      .handler = bitop},
 };
+constexpr auto kRows = contract::family(kBitmapFamily, kTable);
 
 }  // namespace
 

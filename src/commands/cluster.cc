@@ -19,15 +19,12 @@ namespace acl = contract::acl;
 // Subcommands that look, and those that change the cluster or tell its administrator more.
 constexpr CommandRow looks(CommandRow row) {
   row.flags = flag::kStale;
-  row.acl = acl::kSlow;
-  row.group = "cluster";
   row.handler = refuse;
   return row;
 }
 constexpr CommandRow administers(CommandRow row, uint32_t flags = flag::kNoAsyncLoading) {
   row = looks(row);
   row.flags |= flag::kAdmin | flags;
-  row.acl |= acl::kAdmin | acl::kDangerous;
   return row;
 }
 
@@ -37,7 +34,7 @@ constexpr std::string_view kBySlots = "O(N), N being the slots named";
 constexpr std::string_view kSlotRanges =
     "start-slot_end-slot:block*(start-slot:integer end-slot:integer)";
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     administers({.name = "addslots",
                  .arity = -3,
                  .since = "3.0.0",
@@ -211,19 +208,16 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,
-     .acl = acl::kSlow,
-     .group = "cluster",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "A short text about each subcommand",
      .handler = refuse},
 };
+constexpr auto kSubcommands = contract::family(kClusterFamily, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "cluster",
      .arity = -2,
-     .acl = acl::kSlow,
-     .group = "cluster",
      .since = "3.0.0",
      .complexity = "That of the subcommand",
      .summary = "Commands about a cluster, which this server never is part of",
@@ -231,8 +225,7 @@ constexpr CommandRow kRows[] = {
     {.name = "readonly",
      .arity = 1,
      .flags = flag::kLoading | flag::kStale | flag::kFast,
-     .acl = acl::kFast | acl::kConnection,
-     .group = "cluster",
+     .acl = acl::kConnection,
      .since = "3.0.0",
      .complexity = "O(1)",
      .summary = "Allow this connection to read from a cluster's replica",
@@ -240,8 +233,7 @@ constexpr CommandRow kRows[] = {
     {.name = "readwrite",
      .arity = 1,
      .flags = flag::kLoading | flag::kStale | flag::kFast,
-     .acl = acl::kFast | acl::kConnection,
-     .group = "cluster",
+     .acl = acl::kConnection,
      .since = "3.0.0",
      .complexity = "O(1)",
      .summary = "Undo READONLY",
@@ -249,13 +241,13 @@ constexpr CommandRow kRows[] = {
     {.name = "asking",
      .arity = 1,
      .flags = flag::kFast,
-     .acl = acl::kFast | acl::kConnection,
-     .group = "cluster",
+     .acl = acl::kConnection,
      .since = "3.0.0",
      .complexity = "O(1)",
      .summary = "Announce that the next command follows an -ASK redirection",
      .handler = refuse},
 };
+constexpr auto kRows = contract::family(kClusterFamily, kTable);
 
 }  // namespace
 

@@ -168,14 +168,11 @@ void command_help(SessionContext& context, Args) {
 }
 
 constexpr uint32_t kFlags = contract::flag::kLoading | contract::flag::kStale;
-constexpr uint32_t kAcl = contract::acl::kSlow | contract::acl::kConnection;
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     {.name = "getkeys",
      .arity = -4,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.8.13",
      .complexity = "O(N) in the arguments",
      .summary = "Find the keys of a command line",
@@ -184,8 +181,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "info",
      .arity = -2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.8.13",
      .complexity = "O(N) in the commands named",
      .summary = "Describe commands: arity, flags, keys",
@@ -197,8 +192,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "list",
      .arity = -2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "7.0.0",
      .complexity = "O(N) in the commands there are",
      .summary = "The names of the commands",
@@ -210,8 +203,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "count",
      .arity = 2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.8.13",
      .complexity = "O(1)",
      .summary = "The number of commands",
@@ -220,8 +211,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "docs",
      .arity = -2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "7.0.0",
      .complexity = "O(N) in the commands named",
      .summary = "Document commands: purpose, history, arguments",
@@ -232,8 +221,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "getkeysandflags",
      .arity = -4,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "7.0.0",
      .complexity = "O(N) in the arguments",
      .summary = "Find the keys of a command line and what happens to them",
@@ -242,21 +229,19 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "What the subcommands are for",
      .handler = command_help,
      .immediate = true},
 };
+constexpr auto kSubcommands =
+    contract::family({.group = "server", .acl = contract::acl::kConnection}, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "command",
      .arity = -1,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.8.13",
      .complexity = "O(N) in the commands there are",
      .summary = "Describe every command",
@@ -265,6 +250,7 @@ constexpr CommandRow kRows[] = {
      .subcommands = kSubcommands,
      .immediate = true},
 };
+constexpr auto kRows = contract::family({.group = "server", .acl = contract::acl::kConnection}, kTable);
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/commands/families.h"
 #include "src/contract/context.h"
 
 namespace ingot::commands {
@@ -65,14 +66,11 @@ void config_help(SessionContext& context, Args) {
 
 constexpr uint32_t kFlags = contract::flag::kAdmin | contract::flag::kNoScript |
                             contract::flag::kLoading | contract::flag::kStale;
-constexpr uint32_t kAcl = contract::acl::kAdmin | contract::acl::kSlow | contract::acl::kDangerous;
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     {.name = "get",
      .arity = -3,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.0.0",
      .complexity = "O(N) when N is the number of configuration parameters provided",
      .summary = "Get the values of configuration parameters",
@@ -82,8 +80,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "set",
      .arity = -4,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.0.0",
      .complexity = "O(N) when N is the number of configuration parameters provided",
      .summary = "Set configuration parameters to the given values",
@@ -94,8 +90,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "rewrite",
      .arity = 2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.8.0",
      .complexity = "O(1)",
      .summary = "Rewrite the configuration file with the in memory configuration",
@@ -104,8 +98,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "resetstat",
      .arity = 2,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "server",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Reset the stats returned by INFO",
@@ -113,24 +105,22 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = contract::flag::kLoading | contract::flag::kStale,
-     .acl = contract::acl::kSlow,
-     .group = "server",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Show helpful text about the different subcommands",
      .handler = config_help},
 };
+constexpr auto kSubcommands = contract::family(kServerFamily, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "config",
      .arity = -2,
-     .acl = contract::acl::kSlow,
-     .group = "server",
      .since = "2.0.0",
      .complexity = "Depends on subcommand.",
      .summary = "A container for server configuration commands",
      .subcommands = kSubcommands},
 };
+constexpr auto kRows = contract::family(kServerFamily, kTable);
 
 }  // namespace
 

@@ -223,13 +223,11 @@ void debug(ReadContext& ctx, Args args) {
                   std::string(args[1].substr(0, kShown)) + "'. Try DEBUG HELP.");
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "debug",
      .arity = -2,
      .flags = contract::flag::kAdmin | contract::flag::kNoScript | contract::flag::kLoading |
               contract::flag::kStale,
-     .acl = contract::acl::kAdmin | contract::acl::kSlow | contract::acl::kDangerous,
-     .group = "server",
      .since = "1.0.0",
      .complexity = "That of the subcommand",
      .summary = "Tools for tests of the server",
@@ -237,6 +235,7 @@ constexpr CommandRow kRows[] = {
      .scans = true,
      .debug = true},
 };
+constexpr auto kRows = contract::family(kServerFamily, kTable);
 
 }  // namespace
 

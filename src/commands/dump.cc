@@ -111,13 +111,11 @@ void restore(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "dump",
      .arity = 2,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "generic",
      .since = "2.6.0",
      .complexity = "O(N) in the bytes of the value",
      .summary = "Answer the value in the form that RESTORE takes",
@@ -127,9 +125,8 @@ constexpr CommandRow kRows[] = {
     {.name = "restore",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
+     .acl = acl::kDangerous,
      .keys = {key_at(1, key::kOw | key::kUpdate)},
-     .group = "generic",
      .since = "2.6.0",
      .complexity = "O(N) in the bytes of the value",
      .summary = "Make a key with the value that DUMP answered",
@@ -140,6 +137,7 @@ constexpr CommandRow kRows[] = {
                   "frequency:integer=FREQ@5.0.0?",
      .handler = restore},
 };
+constexpr auto kRows = contract::family(kGenericFamily, kTable);
 
 }  // namespace
 

@@ -12,7 +12,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace notify = types::notify;
 namespace key = contract::key;
@@ -167,13 +166,11 @@ void pexpiretime(ReadContext& ctx, Args args) {
   reply_expiry(ctx, args, 1, 0);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "expire",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Let a key expire after some seconds",
@@ -184,9 +181,7 @@ constexpr CommandRow kRows[] = {
     {.name = "expireat",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "generic",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Let a key expire at a time in seconds",
@@ -197,9 +192,7 @@ constexpr CommandRow kRows[] = {
     {.name = "expiretime",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "generic",
      .since = "7.0.0",
      .complexity = "O(1)",
      .summary = "When a key expires, in seconds",
@@ -208,9 +201,7 @@ constexpr CommandRow kRows[] = {
     {.name = "persist",
      .arity = 2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "generic",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Let a key never expire",
@@ -219,9 +210,7 @@ constexpr CommandRow kRows[] = {
     {.name = "pexpire",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "generic",
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Let a key expire after some milliseconds",
@@ -232,9 +221,7 @@ constexpr CommandRow kRows[] = {
     {.name = "pexpireat",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "generic",
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Let a key expire at a time in milliseconds",
@@ -246,9 +233,7 @@ constexpr CommandRow kRows[] = {
     {.name = "pexpiretime",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "generic",
      .since = "7.0.0",
      .complexity = "O(1)",
      .summary = "When a key expires, in milliseconds",
@@ -257,9 +242,7 @@ constexpr CommandRow kRows[] = {
     {.name = "pttl",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "generic",
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "How long a key still lives, in milliseconds",
@@ -270,9 +253,7 @@ constexpr CommandRow kRows[] = {
     {.name = "ttl",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "How long a key still lives, in seconds",
@@ -281,6 +262,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0",
      .handler = ttl},
 };
+constexpr auto kRows = contract::family(kGenericFamily, kTable);
 
 }  // namespace
 

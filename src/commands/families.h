@@ -5,9 +5,26 @@
 #include <span>
 #include <vector>
 
+#include "src/contract/family.h"
 #include "src/contract/row.h"
 
 namespace ingot::commands {
+
+// What the rows of a group have in common.
+inline constexpr contract::Family kBitmapFamily{"bitmap", contract::acl::kBitmap};
+inline constexpr contract::Family kClusterFamily{"cluster"};
+inline constexpr contract::Family kConnectionFamily{"connection", contract::acl::kConnection};
+inline constexpr contract::Family kGenericFamily{"generic", contract::acl::kKeyspace};
+inline constexpr contract::Family kGeoFamily{"geo", contract::acl::kGeo};
+inline constexpr contract::Family kHashFamily{"hash", contract::acl::kHash};
+inline constexpr contract::Family kHyperLogLogFamily{"hyperloglog", contract::acl::kHyperLogLog};
+inline constexpr contract::Family kListFamily{"list", contract::acl::kList};
+inline constexpr contract::Family kServerFamily{"server"};
+inline constexpr contract::Family kSetFamily{"set", contract::acl::kSet};
+inline constexpr contract::Family kSortedSetFamily{"sorted-set", contract::acl::kSortedSet};
+inline constexpr contract::Family kStreamFamily{"stream", contract::acl::kStream};
+inline constexpr contract::Family kStringFamily{"string", contract::acl::kString};
+inline constexpr contract::Family kTransactionsFamily{"transactions", contract::acl::kTransaction};
 
 std::span<const contract::CommandRow> bitfield_rows();
 std::span<const contract::CommandRow> bitmap_rows();

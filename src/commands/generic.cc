@@ -15,7 +15,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace notify = types::notify;
 namespace key = contract::key;
@@ -152,13 +151,11 @@ void copy(WriteContext& ctx, Args args) {
   ctx.reply.integer(1);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "copy",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess), key_at(2, key::kOw | key::kUpdate)},
-     .group = "generic",
      .since = "6.2.0",
      .complexity = "O(1) for a small value, O(N) in its bytes",
      .summary = "Make another key with the same value",
@@ -168,9 +165,7 @@ constexpr CommandRow kRows[] = {
     {.name = "del",
      .arity = -2,
      .flags = flag::kWrite,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow,
      .keys = {keys_between(1, -1, 1, key::kRm | key::kDelete)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(N) in the keys",
      .summary = "Remove keys",
@@ -180,9 +175,7 @@ constexpr CommandRow kRows[] = {
     {.name = "exists",
      .arity = -2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {keys_between(1, -1, 1, key::kRo)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(N) in the keys",
      .summary = "Count which of these keys there are",
@@ -193,9 +186,7 @@ constexpr CommandRow kRows[] = {
     {.name = "move",
      .arity = 3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Take a key to another database",
@@ -204,10 +195,8 @@ constexpr CommandRow kRows[] = {
     {.name = "rename",
      .arity = 3,
      .flags = flag::kWrite,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kOw | key::kUpdate)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Give a key another name, over what had it",
@@ -216,10 +205,8 @@ constexpr CommandRow kRows[] = {
     {.name = "renamenx",
      .arity = 3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kOw | key::kInsert)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Give a key another name unless that is taken",
@@ -230,9 +217,7 @@ constexpr CommandRow kRows[] = {
     {.name = "touch",
      .arity = -2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {keys_between(1, -1, 1, key::kRo)},
-     .group = "generic",
      .since = "3.2.1",
      .complexity = "O(N) in the keys",
      .summary = "Mark keys as just used",
@@ -242,9 +227,7 @@ constexpr CommandRow kRows[] = {
     {.name = "type",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "What kind of value a key holds",
@@ -253,9 +236,7 @@ constexpr CommandRow kRows[] = {
     {.name = "unlink",
      .arity = -2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast,
      .keys = {keys_between(1, -1, 1, key::kRm | key::kDelete)},
-     .group = "generic",
      .since = "4.0.0",
      .complexity = "O(N) in the keys",
      .summary = "Remove keys, their space later",
@@ -263,6 +244,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0*",
      .handler = del},
 };
+constexpr auto kRows = contract::family(kGenericFamily, kTable);
 
 }  // namespace
 

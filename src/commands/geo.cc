@@ -15,7 +15,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -137,13 +136,11 @@ void geopos(ReadContext& ctx, Args args) {
       [](ReadContext& c) { c.reply.null_array(); });
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "geoadd",
      .arity = -5,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N)) for each place, with N members",
      .summary = "Add places to a sorted set, or move them",
@@ -155,9 +152,7 @@ constexpr CommandRow kRows[] = {
     {.name = "geodist",
      .arity = -4,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N)) with N members",
      .summary = "Answer how far two places are from each other",
@@ -167,9 +162,7 @@ constexpr CommandRow kRows[] = {
     {.name = "geohash",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N)) for each member, with N members",
      .summary = "Answer the geohashes of places",
@@ -178,15 +171,14 @@ constexpr CommandRow kRows[] = {
     {.name = "geopos",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N)) for each member, with N members",
      .summary = "Answer longitude and latitude of places",
      .arguments = "key:key#0 member:string*",
      .handler = geopos},
 };
+constexpr auto kRows = contract::family(kGeoFamily, kTable);
 
 }  // namespace
 

@@ -24,7 +24,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -220,11 +219,10 @@ void geosearch(ReadContext& ctx, Args args) {
 const CommandRow* georadius_for_reading(Args args);
 const CommandRow* georadiusbymember_for_reading(Args args);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "georadius",
      .arity = -6,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess),
               {.flags = key::kOw | key::kUpdate,
                .keyword = "STORE",
@@ -238,7 +236,6 @@ constexpr CommandRow kRows[] = {
                .last = 0,
                .step = 1,
                .limit = 0}},
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer or store the members within a distance of a place",
@@ -257,7 +254,6 @@ constexpr CommandRow kRows[] = {
     {.name = "georadiusbymember",
      .arity = -5,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess),
               {.flags = key::kOw | key::kUpdate,
                .keyword = "STORE",
@@ -271,7 +267,6 @@ constexpr CommandRow kRows[] = {
                .last = 0,
                .step = 1,
                .limit = 0}},
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer or store the members within a distance of a member",
@@ -290,9 +285,7 @@ constexpr CommandRow kRows[] = {
     {.name = "georadius_ro",
      .arity = -6,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "3.2.10",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer the members within a distance of a place",
@@ -309,9 +302,7 @@ constexpr CommandRow kRows[] = {
     {.name = "georadiusbymember_ro",
      .arity = -5,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "3.2.10",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer the members within a distance of a member",
@@ -326,9 +317,7 @@ constexpr CommandRow kRows[] = {
     {.name = "geosearch",
      .arity = -7,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "6.2.0",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer the members within a circle or a box",
@@ -346,9 +335,7 @@ constexpr CommandRow kRows[] = {
     {.name = "geosearchstore",
      .arity = -8,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kGeo | acl::kSlow,
      .keys = {key_at(1, key::kOw | key::kUpdate), key_at(2, key::kRo | key::kAccess)},
-     .group = "geo",
      .since = "6.2.0",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Store the members within a circle or a box",
@@ -363,6 +350,7 @@ constexpr CommandRow kRows[] = {
          "any:pure-token=ANY?) storedist:pure-token=STOREDIST?",
      .handler = geosearchstore},
 };
+constexpr auto kRows = contract::family(kGeoFamily, kTable);
 
 constexpr CommandRow kGeoradiusReading = contract::variant_of(kRows[0], georadius_ro);
 constexpr CommandRow kGeoradiusbymemberReading =

@@ -10,7 +10,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -126,13 +125,11 @@ void hdel(WriteContext& ctx, Args args) {
   ctx.reply.integer(removed);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "hset",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(1) for each field",
      .summary = "Set fields of a hash, which is made when there is none",
@@ -142,9 +139,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hsetnx",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kInsert)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Set a field of a hash unless it is there",
@@ -153,9 +148,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hmset",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(N) with N fields",
      .summary = "Set several fields of a hash",
@@ -166,9 +159,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hget",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "The value of a field",
@@ -177,9 +168,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hmget",
      .arity = -3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(N) with N fields asked for",
      .summary = "The values of several fields",
@@ -188,9 +177,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hdel",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kDelete)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(N) with N fields to remove",
      .summary = "Remove fields of a hash, and the hash with its last one",
@@ -200,9 +187,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hexists",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Whether a hash has a field",
@@ -211,9 +196,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hlen",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "How many fields a hash has",
@@ -222,15 +205,14 @@ constexpr CommandRow kRows[] = {
     {.name = "hstrlen",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "hash",
      .since = "3.2.0",
      .complexity = "O(1)",
      .summary = "How many bytes the value of a field has",
      .arguments = "key:key#0 field:string",
      .handler = hstrlen},
 };
+constexpr auto kRows = contract::family(kHashFamily, kTable);
 
 }  // namespace
 

@@ -16,7 +16,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -138,13 +137,11 @@ void hscan(ReadContext& ctx, Args args) {
   page.reply_to(ctx.reply);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "hgetall",
      .arity = 2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kHash | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(N) in the fields",
      .summary = "All fields with their values",
@@ -154,9 +151,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hkeys",
      .arity = 2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kHash | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(N) in the fields",
      .summary = "All fields",
@@ -166,9 +161,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hvals",
      .arity = 2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kHash | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(N) in the fields",
      .summary = "The values of all fields",
@@ -178,9 +171,7 @@ constexpr CommandRow kRows[] = {
     {.name = "hscan",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kHash | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "2.8.0",
      .complexity = "O(COUNT) for each call",
      .summary = "Walk the fields and values piece by piece",
@@ -188,6 +179,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0 cursor:integer pattern:pattern=MATCH? count:integer=COUNT?",
      .handler = hscan},
 };
+constexpr auto kRows = contract::family(kHashFamily, kTable);
 
 }  // namespace
 

@@ -15,7 +15,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -232,9 +231,7 @@ constexpr CommandRow setting(std::string_view name, std::string_view summary,
   return {.name = name,
           .arity = -6,
           .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-          .acl = acl::kWrite | acl::kHash | acl::kFast,
           .keys = {key_at(1, key::kRw | key::kUpdate)},
-          .group = "hash",
           .since = "7.4.0",
           .complexity = "O(N) with N fields",
           .summary = summary,
@@ -247,9 +244,7 @@ constexpr CommandRow asking(std::string_view name, std::string_view summary, std
   return {.name = name,
           .arity = -5,
           .flags = flag::kReadonly | flag::kFast,
-          .acl = acl::kRead | acl::kHash | acl::kFast,
           .keys = {key_at(1, key::kRo | key::kAccess)},
-          .group = "hash",
           .since = "7.4.0",
           .complexity = "O(N) with N fields",
           .summary = summary,
@@ -262,7 +257,7 @@ constexpr CommandRow asking(std::string_view name, std::string_view summary, std
   " condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)" \
   " fields:block=FIELDS(numfields:integer field:string*)"
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     setting("hexpire", "Let fields expire after some seconds",
             "key:key#0 seconds:integer" INGOT_CONDITION_AND_FIELDS, hexpire),
     setting("hpexpire", "Let fields expire after some milliseconds",
@@ -279,15 +274,14 @@ constexpr CommandRow kRows[] = {
     {.name = "hpersist",
      .arity = -5,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "hash",
      .since = "7.4.0",
      .complexity = "O(N) with N fields",
      .summary = "Let fields never expire",
      .arguments = "key:key#0 fields:block=FIELDS(numfields:integer field:string*)",
      .handler = hpersist},
 };
+constexpr auto kRows = contract::family(kHashFamily, kTable);
 
 #undef INGOT_CONDITION_AND_FIELDS
 

@@ -14,7 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -82,13 +81,11 @@ void hincrbyfloat(WriteContext& ctx, Args args) {
   ctx.reply.bulk(digits);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "hincrby",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "hash",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Add to the integer in a field",
@@ -97,15 +94,14 @@ constexpr CommandRow kRows[] = {
     {.name = "hincrbyfloat",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kHash | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "hash",
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Add to the number in a field, which may have a fraction",
      .arguments = "key:key#0 field:string increment:double",
      .handler = hincrbyfloat},
 };
+constexpr auto kRows = contract::family(kHashFamily, kTable);
 
 }  // namespace
 

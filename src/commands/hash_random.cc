@@ -20,7 +20,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -212,13 +211,11 @@ void hrandfield(ReadContext& ctx, Args args) {
   reply_few(source, request);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "hrandfield",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kHash | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "hash",
      .since = "6.2.0",
      .complexity = "O(N) with N fields asked for",
      .summary = "Fields of a hash by chance",
@@ -226,6 +223,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0 options:block?(count:integer withvalues:pure-token=WITHVALUES?)",
      .handler = hrandfield},
 };
+constexpr auto kRows = contract::family(kHashFamily, kTable);
 
 }  // namespace
 

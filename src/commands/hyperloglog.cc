@@ -18,7 +18,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -261,13 +260,11 @@ void pfselftest(SessionContext& ctx, Args) {
   ctx.reply.ok();
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "pfadd",
      .arity = -2,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kHyperLogLog | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kInsert)},
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(1) for each element",
      .summary = "Add elements to a HyperLogLog",
@@ -276,14 +273,12 @@ constexpr CommandRow kRows[] = {
     {.name = "pfcount",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kHyperLogLog | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess,
                .begin = 1,
                .last = -1,
                .step = 1,
                .limit = 0,
                .notes = "The estimate that the value keeps may change"}},
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(N) with N keys; O(1) for one that has not changed",
      .summary = "Estimate how many different elements were added to one or more HyperLogLogs",
@@ -292,10 +287,8 @@ constexpr CommandRow kRows[] = {
     {.name = "pfmerge",
      .arity = -2,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kHyperLogLog | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kInsert),
               keys_between(2, -1, 1, key::kRo | key::kAccess)},
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(N) with N keys",
      .summary = "Merge HyperLogLogs into one",
@@ -304,9 +297,7 @@ constexpr CommandRow kRows[] = {
     {.name = "pfdebug",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kAdmin,
-     .acl = acl::kWrite | acl::kHyperLogLog | acl::kAdmin | acl::kSlow | acl::kDangerous,
      .keys = {key_at(2, key::kRw | key::kAccess)},
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(1)",
      .summary = "Show how a HyperLogLog is kept",
@@ -315,14 +306,13 @@ constexpr CommandRow kRows[] = {
     {.name = "pfselftest",
      .arity = 1,
      .flags = flag::kAdmin,
-     .acl = acl::kHyperLogLog | acl::kAdmin | acl::kSlow | acl::kDangerous,
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(1)",
      .summary = "Check the HyperLogLogs of this server against known results",
      .handler = pfselftest,
      .offload = true},
 };
+constexpr auto kRows = contract::family(kHyperLogLogFamily, kTable);
 
 }  // namespace
 

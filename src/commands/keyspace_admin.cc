@@ -63,12 +63,10 @@ void swapdb(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "dbsize",
      .arity = 1,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kKeyspace | acl::kRead | acl::kFast,
-     .group = "server",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "How many keys the database has",
@@ -77,8 +75,7 @@ constexpr CommandRow kRows[] = {
     {.name = "flushall",
      .arity = -1,
      .flags = flag::kWrite,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
-     .group = "server",
+     .acl = acl::kDangerous,
      .since = "1.0.0",
      .complexity = "O(1) for each database",
      .summary = "Remove every key of every database",
@@ -90,8 +87,7 @@ constexpr CommandRow kRows[] = {
     {.name = "flushdb",
      .arity = -1,
      .flags = flag::kWrite,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
-     .group = "server",
+     .acl = acl::kDangerous,
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Remove every key of the database",
@@ -103,14 +99,14 @@ constexpr CommandRow kRows[] = {
     {.name = "swapdb",
      .arity = 3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kFast | acl::kDangerous,
-     .group = "server",
+     .acl = acl::kDangerous,
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = "Let two databases change places",
      .arguments = "index1:integer index2:integer",
      .handler = swapdb},
 };
+constexpr auto kRows = contract::family({.group = "server", .acl = acl::kKeyspace}, kTable);
 
 }  // namespace
 

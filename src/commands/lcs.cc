@@ -15,7 +15,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -182,13 +181,11 @@ void lcs_command(ReadContext& ctx, Args args) {
   ctx.reply.bulk(common);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "lcs",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kString | acl::kSlow,
      .keys = {contract::keys_between(1, 1, 1, key::kRo | key::kAccess)},
-     .group = "string",
      .since = "7.0.0",
      .complexity = "O(N*M) with N and M the lengths of the strings",
      .summary = "Find the longest sequence of bytes that two strings have in common",
@@ -197,6 +194,7 @@ constexpr CommandRow kRows[] = {
      .handler = lcs_command,
      .scans = true},
 };
+constexpr auto kRows = contract::family(kStringFamily, kTable);
 
 }  // namespace
 

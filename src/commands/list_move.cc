@@ -14,7 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -167,14 +166,12 @@ void blmpop(WriteContext& ctx, Args args) {
   wait_for(ctx, pop->keys, *until_ms);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "blmove",
      .arity = 6,
      .flags = flag::kWrite | flag::kDenyOom | flag::kNoScript | flag::kBlocking,
-     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kRw | key::kInsert)},
-     .group = "list",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Move an element from one list to another, or wait for one",
@@ -185,14 +182,12 @@ constexpr CommandRow kRows[] = {
     {.name = "blmpop",
      .arity = -5,
      .flags = flag::kWrite | flag::kBlocking | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 2,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "list",
      .since = "7.0.0",
      .complexity = "O(N+M) with N keys and M elements",
      .summary = "Take elements from the first list that has any, or wait",
@@ -202,9 +197,7 @@ constexpr CommandRow kRows[] = {
     {.name = "blpop",
      .arity = -3,
      .flags = flag::kWrite | flag::kNoScript | flag::kBlocking,
-     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
      .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "list",
      .since = "2.0.0",
      .complexity = "O(N) with N keys",
      .summary = "Take the first element of a list, or wait for one",
@@ -214,9 +207,7 @@ constexpr CommandRow kRows[] = {
     {.name = "brpop",
      .arity = -3,
      .flags = flag::kWrite | flag::kNoScript | flag::kBlocking,
-     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
      .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "list",
      .since = "2.0.0",
      .complexity = "O(N) with N keys",
      .summary = "Take the last element of a list, or wait for one",
@@ -226,10 +217,8 @@ constexpr CommandRow kRows[] = {
     {.name = "brpoplpush",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kNoScript | flag::kBlocking,
-     .acl = acl::kWrite | acl::kList | acl::kSlow | acl::kBlocking,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kRw | key::kInsert)},
-     .group = "list",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Move the last element of a list to the beginning of another, or wait",
@@ -241,10 +230,8 @@ constexpr CommandRow kRows[] = {
     {.name = "lmove",
      .arity = 5,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kList | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kRw | key::kInsert)},
-     .group = "list",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Move an element from one list to another",
@@ -255,14 +242,12 @@ constexpr CommandRow kRows[] = {
     {.name = "lmpop",
      .arity = -4,
      .flags = flag::kWrite | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kList | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "list",
      .since = "7.0.0",
      .complexity = "O(N+M) with N keys and M elements",
      .summary = "Take elements from the first list that has any",
@@ -272,10 +257,8 @@ constexpr CommandRow kRows[] = {
     {.name = "rpoplpush",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kList | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kRw | key::kInsert)},
-     .group = "list",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Move the last element of a list to the beginning of another",
@@ -284,6 +267,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "source:key#0 destination:key#1",
      .handler = rpoplpush},
 };
+constexpr auto kRows = contract::family(kListFamily, kTable);
 
 }  // namespace
 

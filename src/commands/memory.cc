@@ -12,7 +12,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::ArgReader;
@@ -84,12 +83,10 @@ void help(SessionContext& ctx, Args) {
        "    estimated from <count> of them (default: 5, 0: all)."});
 }
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,
-     .acl = acl::kSlow,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = "What the subcommands are for",
@@ -97,8 +94,6 @@ constexpr CommandRow kSubcommands[] = {
      .immediate = true},
     {.name = "purge",
      .arity = 2,
-     .acl = acl::kSlow,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(N) with N the unused pages",
      .summary = "Give unused memory back to the system",
@@ -108,26 +103,24 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "usage",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSlow,
      .keys = {contract::key_at(2, key::kRo)},
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(N) with N samples",
      .summary = "Bytes of a key's records",
      .arguments = "key:key#0 count:integer=SAMPLES?",
      .handler = usage},
 };
+constexpr auto kSubcommands = contract::family(kServerFamily, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "memory",
      .arity = -2,
-     .acl = acl::kSlow,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "That of the subcommand",
      .summary = "What memory and disk are used for",
      .subcommands = kSubcommands},
 };
+constexpr auto kRows = contract::family(kServerFamily, kTable);
 
 }  // namespace
 

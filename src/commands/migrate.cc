@@ -265,17 +265,16 @@ void migrate(WriteContext& ctx, Args args) {
   any_sent ? ctx.reply.ok() : ctx.reply.simple("NOKEY");
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "migrate",
      .arity = -6,
      .flags = flag::kWrite | flag::kMovableKeys,
-     .acl = acl::kKeyspace | acl::kWrite | acl::kSlow | acl::kDangerous,
+     .acl = acl::kDangerous,
      .keys = {key_at(3, key::kRw | key::kAccess | key::kDelete),
               {.flags = key::kRw | key::kAccess | key::kDelete | key::kIncomplete,
                .keyword = "KEYS",
                .begin = -2,
                .last = -1}},
-     .group = "generic",
      .since = "2.6.0",
      .complexity = "O(N) in the bytes of the values, and their way to the other server",
      .summary = "Move keys to another server",
@@ -290,6 +289,7 @@ constexpr CommandRow kRows[] = {
                   "key:key=KEYS#1@3.0.6?*",
      .handler = migrate},
 };
+constexpr auto kRows = contract::family(kGenericFamily, kTable);
 
 }  // namespace
 

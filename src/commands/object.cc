@@ -16,7 +16,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -94,13 +93,11 @@ void help(SessionContext& ctx, Args) {
                         "    <key>."});
 }
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     {.name = "encoding",
      .arity = 3,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
      .keys = {key_at(2, key::kRo)},
-     .group = "generic",
      .since = "2.2.3",
      .complexity = "O(1)",
      .summary = "How the value is kept",
@@ -110,9 +107,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "freq",
      .arity = 3,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
      .keys = {key_at(2, key::kRo)},
-     .group = "generic",
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = "How often the key is used, where that is counted",
@@ -122,8 +117,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,
-     .acl = acl::kKeyspace | acl::kSlow,
-     .group = "generic",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "What the subcommands are for",
@@ -132,9 +125,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "idletime",
      .arity = 3,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
      .keys = {key_at(2, key::kRo)},
-     .group = "generic",
      .since = "2.2.3",
      .complexity = "O(1)",
      .summary = "Seconds since the key was used",
@@ -144,9 +135,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "refcount",
      .arity = 3,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
      .keys = {key_at(2, key::kRo)},
-     .group = "generic",
      .since = "2.2.3",
      .complexity = "O(1)",
      .summary = "How many share the value, in Redis' terms",
@@ -154,17 +143,17 @@ constexpr CommandRow kSubcommands[] = {
      .arguments = "key:key#0",
      .handler = refcount},
 };
+constexpr auto kSubcommands = contract::family(kGenericFamily, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "object",
      .arity = -2,
-     .acl = acl::kSlow,
-     .group = "generic",
      .since = "2.2.3",
      .complexity = "That of the subcommand",
      .summary = "What lies behind a value",
      .subcommands = kSubcommands},
 };
+constexpr auto kRows = contract::family(kGenericFamily, kTable);
 
 }  // namespace
 

@@ -210,12 +210,11 @@ void randomkey(ReadContext& ctx, Args) {
   ctx.reply.null();
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "keys",
      .arity = 2,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow | acl::kDangerous,
-     .group = "generic",
+     .acl = acl::kDangerous,
      .since = "1.0.0",
      .complexity = "O(N) in the keys that begin as the pattern does",
      .summary = "The keys that match a pattern",
@@ -226,8 +225,6 @@ constexpr CommandRow kRows[] = {
     {.name = "randomkey",
      .arity = 1,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Some key of the database",
@@ -237,8 +234,6 @@ constexpr CommandRow kRows[] = {
     {.name = "scan",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kKeyspace | acl::kRead | acl::kSlow,
-     .group = "generic",
      .since = "2.8.0",
      .complexity = "O(COUNT) for each call",
      .summary = "Walk the keys piece by piece",
@@ -249,6 +244,7 @@ constexpr CommandRow kRows[] = {
      .handler = scan,
      .scans = true},
 };
+constexpr auto kRows = contract::family(kGenericFamily, kTable);
 
 }  // namespace
 

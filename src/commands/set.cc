@@ -14,7 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -177,13 +176,11 @@ void sscan(ReadContext& ctx, Args args) {
   reply_scan(ctx.reply, *cursor, members);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "sadd",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kInsert)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members",
      .summary = "Add members to a set",
@@ -193,9 +190,7 @@ constexpr CommandRow kRows[] = {
     {.name = "scard",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "How many members a set has",
@@ -204,9 +199,7 @@ constexpr CommandRow kRows[] = {
     {.name = "sismember",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Whether a set has a member",
@@ -215,9 +208,7 @@ constexpr CommandRow kRows[] = {
     {.name = "smembers",
      .arity = 2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of the set",
      .summary = "The members of a set",
@@ -227,9 +218,7 @@ constexpr CommandRow kRows[] = {
     {.name = "smismember",
      .arity = -3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "6.2.0",
      .complexity = "O(N) with N members asked for",
      .summary = "Whether a set has each of some members",
@@ -238,10 +227,8 @@ constexpr CommandRow kRows[] = {
     {.name = "smove",
      .arity = 4,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete),
               key_at(2, key::kRw | key::kInsert)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Move a member from one set to another",
@@ -250,9 +237,7 @@ constexpr CommandRow kRows[] = {
     {.name = "srem",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kDelete)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members given",
      .summary = "Remove members from a set",
@@ -262,9 +247,7 @@ constexpr CommandRow kRows[] = {
     {.name = "sscan",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "2.8.0",
      .complexity = "O(1) for a call, O(N) for all of the set",
      .summary = "Walk the members of a set",
@@ -272,6 +255,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0 cursor:integer pattern:pattern=MATCH? count:integer=COUNT?",
      .handler = sscan},
 };
+constexpr auto kRows = contract::family(kSetFamily, kTable);
 
 }  // namespace
 

@@ -20,7 +20,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -175,13 +174,11 @@ void sintercard(ReadContext& ctx, Args args) {
   ctx.reply.integer(found);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "sdiff",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {keys_between(1, -1, 1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of the first set, times the number of sets",
      .summary = "What is in one set and in no other",
@@ -191,9 +188,7 @@ constexpr CommandRow kRows[] = {
     {.name = "sdiffstore",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kSet | acl::kSlow,
      .keys = {key_at(1, key::kOw | key::kUpdate), keys_between(2, -1, 1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of the first set, times the number of sets",
      .summary = "Keep what is in one set and in no other",
@@ -202,9 +197,7 @@ constexpr CommandRow kRows[] = {
     {.name = "sinter",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {keys_between(1, -1, 1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of the smallest set, times the number of sets",
      .summary = "What is in all of several sets",
@@ -214,14 +207,12 @@ constexpr CommandRow kRows[] = {
     {.name = "sintercard",
      .arity = -3,
      .flags = flag::kReadonly | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "set",
      .since = "7.0.0",
      .complexity = "O(N) with N members of the smallest set, times the number of sets",
      .summary = "How many members are in all of several sets",
@@ -230,9 +221,7 @@ constexpr CommandRow kRows[] = {
     {.name = "sinterstore",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kSet | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kUpdate), keys_between(2, -1, 1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of the smallest set, times the number of sets",
      .summary = "Keep what is in all of several sets",
@@ -241,9 +230,7 @@ constexpr CommandRow kRows[] = {
     {.name = "sunion",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {keys_between(1, -1, 1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of all sets",
      .summary = "What is in any of several sets",
@@ -253,15 +240,14 @@ constexpr CommandRow kRows[] = {
     {.name = "sunionstore",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kSet | acl::kSlow,
      .keys = {key_at(1, key::kOw | key::kUpdate), keys_between(2, -1, 1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members of all sets",
      .summary = "Keep what is in any of several sets",
      .arguments = "destination:key#0 key:key#1*",
      .handler = sunionstore},
 };
+constexpr auto kRows = contract::family(kSetFamily, kTable);
 
 }  // namespace
 

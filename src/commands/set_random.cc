@@ -22,7 +22,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -169,13 +168,11 @@ void spop(WriteContext& ctx, Args args) {
   for (const std::string& member : members) ctx.reply.bulk(member);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "srandmember",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSet | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members asked for",
      .summary = "Members of a set by chance",
@@ -186,9 +183,7 @@ constexpr CommandRow kRows[] = {
     {.name = "spop",
      .arity = -2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "set",
      .since = "1.0.0",
      .complexity = "O(N) with N members asked for",
      .summary = "Take members by chance out of a set",
@@ -197,6 +192,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0 count:integer@3.2.0?",
      .handler = spop},
 };
+constexpr auto kRows = contract::family(kSetFamily, kTable);
 
 }  // namespace
 

@@ -362,17 +362,15 @@ void sort_ro(ReadContext& ctx, Args args) {
 
 const CommandRow* row_for_reading(Args args);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "sort",
      .arity = -2,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kSet | acl::kSortedSet | acl::kList | acl::kSlow | acl::kDangerous,
      .keys = {key_at(1, key::kRo | key::kAccess),
               contract::keys_unknown(key::kRo | key::kAccess,
                                      "BY and GET: the elements decide which keys are read"),
               contract::keys_unknown(key::kOw | key::kUpdate,
                                      "STORE may stand anywhere among the options", "store")},
-     .group = "generic",
      .since = "1.0.0",
      .complexity = "O(N+M*log(M)) for N elements, M of them answered; O(N) unsorted",
      .summary = "Answer the elements of a list, set or sorted set in order, or store them",
@@ -385,11 +383,9 @@ constexpr CommandRow kRows[] = {
     {.name = "sort_ro",
      .arity = -2,
      .flags = flag::kReadonly | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kSet | acl::kSortedSet | acl::kList | acl::kSlow | acl::kDangerous,
      .keys = {key_at(1, key::kRo | key::kAccess),
               contract::keys_unknown(key::kRo | key::kAccess,
                                      "BY and GET: the elements decide which keys are read")},
-     .group = "generic",
      .since = "7.0.0",
      .complexity = "O(N+M*log(M)) for N elements, M of them answered; O(N) unsorted",
      .summary = "Answer the elements of a list, set or sorted set in order",
@@ -400,6 +396,9 @@ constexpr CommandRow kRows[] = {
      .handler = sort_ro,
      .scans = true},
 };
+constexpr auto kRows = contract::family(
+    {.group = "generic", .acl = acl::kSet | acl::kSortedSet | acl::kList | acl::kDangerous},
+    kTable);
 
 constexpr CommandRow kReadingRow = contract::variant_of(kRows[0], sort_ro);
 

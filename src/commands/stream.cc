@@ -13,7 +13,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -304,18 +303,16 @@ void xsetid(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "xadd",
      .arity = -5,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kStream | acl::kFast,
      .keys = {{.flags = key::kRw | key::kUpdate,
                .begin = 1,
                .last = 0,
                .step = 1,
                .limit = 0,
                .notes = "The entries that are trimmed make it an update"}},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1), and O(N) with N entries that are trimmed",
      .summary = "Add an entry to a stream",
@@ -332,9 +329,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xdel",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kStream | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kDelete)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N log(M)) with N IDs and M entries",
      .summary = "Remove entries from a stream",
@@ -343,9 +338,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xlen",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kStream | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Number of entries of a stream",
@@ -354,9 +347,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xrange",
      .arity = -4,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kStream | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(log(M)+N) with N entries answered, of M",
      .summary = "Answer the entries between two IDs",
@@ -366,9 +357,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xrevrange",
      .arity = -4,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kStream | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(log(M)+N) with N entries answered, of M",
      .summary = "Answer the entries between two IDs, the last one first",
@@ -378,9 +367,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xsetid",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kStream | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Set the last ID of a stream and what it counts",
@@ -391,9 +378,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xtrim",
      .arity = -4,
      .flags = flag::kWrite,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow,
      .keys = {key_at(1, key::kRw | key::kDelete)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N entries removed",
      .summary = "Remove the first entries of a stream",
@@ -404,6 +389,7 @@ constexpr CommandRow kRows[] = {
                   "approximately:pure-token=~) threshold:string count:integer=LIMIT@6.2.0?)",
      .handler = xtrim},
 };
+constexpr auto kRows = contract::family(kStreamFamily, kTable);
 
 }  // namespace
 

@@ -14,7 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -201,13 +200,11 @@ void xack(WriteContext& ctx, Args args) {
   ctx.reply.integer(acknowledged);
 }
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     {.name = "create",
      .arity = -5,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRw | key::kInsert)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Create a consumer group",
@@ -218,9 +215,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "createconsumer",
      .arity = 5,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRw | key::kInsert)},
-     .group = "stream",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Create a consumer in a group",
@@ -229,9 +224,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "delconsumer",
      .arity = 5,
      .flags = flag::kWrite,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRw | key::kDelete)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N entries pending for it",
      .summary = "Remove a consumer and what is pending for it",
@@ -240,9 +233,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "destroy",
      .arity = 4,
      .flags = flag::kWrite,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRw | key::kDelete)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N entries pending in it",
      .summary = "Remove a consumer group",
@@ -251,8 +242,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,
-     .acl = acl::kStream | acl::kSlow,
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "What the subcommands are for",
@@ -261,9 +250,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "setid",
      .arity = -5,
      .flags = flag::kWrite,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRw | key::kUpdate)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Set the last entry that a group was given",
@@ -272,14 +259,13 @@ constexpr CommandRow kSubcommands[] = {
                   "entries_read:integer=ENTRIESREAD?",
      .handler = setid},
 };
+constexpr auto kSubcommands = contract::family(kStreamFamily, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "xack",
      .arity = -4,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kStream | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1) for each ID",
      .summary = "Acknowledge entries that were delivered to a consumer",
@@ -287,13 +273,12 @@ constexpr CommandRow kRows[] = {
      .handler = xack},
     {.name = "xgroup",
      .arity = -2,
-     .acl = acl::kSlow,
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "That of the subcommand",
      .summary = "Consumer groups of streams",
      .subcommands = kSubcommands},
 };
+constexpr auto kRows = contract::family(kStreamFamily, kTable);
 
 }  // namespace
 

@@ -15,7 +15,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::ArgReader;
@@ -242,13 +241,11 @@ void help(SessionContext& ctx, Args) {
        "    Show information about the stream."});
 }
 
-constexpr CommandRow kSubcommands[] = {
+constexpr CommandRow kSubcommandTable[] = {
     {.name = "consumers",
      .arity = 4,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRo | key::kAccess)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N consumers",
      .summary = "The consumers of a group",
@@ -258,9 +255,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "groups",
      .arity = 3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRo | key::kAccess)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N groups",
      .summary = "The consumer groups of a stream",
@@ -270,8 +265,6 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,
-     .acl = acl::kStream | acl::kSlow,
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "What the subcommands are for",
@@ -280,9 +273,7 @@ constexpr CommandRow kSubcommands[] = {
     {.name = "stream",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kStream | acl::kSlow,
      .keys = {key_at(2, key::kRo | key::kAccess)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1); FULL: O(N) with N records told",
      .summary = "What there is to know about a stream",
@@ -290,17 +281,17 @@ constexpr CommandRow kSubcommands[] = {
      .arguments = "key:key#0 full:block=FULL?(count:integer=COUNT?)",
      .handler = stream},
 };
+constexpr auto kSubcommands = contract::family(kStreamFamily, kSubcommandTable);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "xinfo",
      .arity = -2,
-     .acl = acl::kSlow,
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "That of the subcommand",
      .summary = "What there is to know about streams",
      .subcommands = kSubcommands},
 };
+constexpr auto kRows = contract::family(kStreamFamily, kTable);
 
 }  // namespace
 

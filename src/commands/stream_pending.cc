@@ -15,7 +15,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -394,13 +393,11 @@ void xautoclaim(WriteContext& ctx, Args args) {
   claiming.finish();
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "xautoclaim",
      .arity = -6,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kStream | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kDelete)},
-     .group = "stream",
      .since = "6.2.0",
      .complexity = "O(1) when COUNT is small",
      .summary = "Give a consumer entries that have been pending for long",
@@ -411,9 +408,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xclaim",
      .arity = -6,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kStream | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(log(N)) for each ID with N entries pending in the group",
      .summary = "Give pending entries to a consumer",
@@ -426,9 +421,7 @@ constexpr CommandRow kRows[] = {
     {.name = "xpending",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kStream | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N entries answered",
      .summary = "What is pending in a consumer group",
@@ -438,6 +431,7 @@ constexpr CommandRow kRows[] = {
                   "start:string end:string count:integer consumer:string?)",
      .handler = xpending},
 };
+constexpr auto kRows = contract::family(kStreamFamily, kTable);
 
 }  // namespace
 

@@ -16,7 +16,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -374,18 +373,16 @@ void xreadgroup(WriteContext& ctx, Args args) {
 
 const CommandRow* row_for_waiting(Args args);
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "xread",
      .arity = -4,
      .flags = flag::kReadonly | flag::kBlocking | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kStream | acl::kSlow | acl::kBlocking,
      .keys = {{.flags = key::kRo | key::kAccess,
                .keyword = "STREAMS",
                .begin = 1,
                .last = -1,
                .step = 1,
                .limit = 2}},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(N) with N entries answered",
      .summary = "Answer the entries behind IDs of streams, or wait for some",
@@ -396,14 +393,12 @@ constexpr CommandRow kRows[] = {
     {.name = "xreadgroup",
      .arity = -7,
      .flags = flag::kWrite | flag::kBlocking | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kStream | acl::kSlow | acl::kBlocking,
      .keys = {{.flags = key::kRo | key::kAccess,
                .keyword = "STREAMS",
                .begin = 4,
                .last = -1,
                .step = 1,
                .limit = 2}},
-     .group = "stream",
      .since = "5.0.0",
      .complexity = "O(M) with M entries answered",
      .summary = "Answer new entries of streams to a consumer of a group, or wait for some; or "
@@ -413,6 +408,7 @@ constexpr CommandRow kRows[] = {
                   "streams:block=STREAMS(key:key#0* id:string*)",
      .handler = xreadgroup},
 };
+constexpr auto kRows = contract::family(kStreamFamily, kTable);
 
 constexpr CommandRow kWaitingRow = contract::variant_of(kRows[0], xread_or_wait);
 

@@ -14,7 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace notify = types::notify;
 namespace key = contract::key;
@@ -200,13 +199,11 @@ void msetnx(WriteContext& ctx, Args args) {
   ctx.reply.integer(1);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "get",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRo | key::kAccess)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Answer the string of a key",
@@ -215,9 +212,7 @@ constexpr CommandRow kRows[] = {
     {.name = "mget",
      .arity = -2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kString | acl::kFast,
      .keys = {contract::keys_between(1, -1, 1, key::kRo | key::kAccess)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(N) with N keys",
      .summary = "Answer the strings of several keys, all as they are at one moment",
@@ -227,14 +222,12 @@ constexpr CommandRow kRows[] = {
     {.name = "set",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kString | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess | key::kUpdate | key::kVariableFlags,
                .begin = 1,
                .last = 0,
                .step = 1,
                .limit = 0,
                .notes = "With GET the old value is read, too"}},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Make a string the value of a key, whatever it held before",
@@ -251,9 +244,7 @@ constexpr CommandRow kRows[] = {
     {.name = "setnx",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kOw | key::kInsert)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Set a string unless the key exists",
@@ -263,9 +254,7 @@ constexpr CommandRow kRows[] = {
     {.name = "setex",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kString | acl::kSlow,
      .keys = {contract::key_at(1, key::kOw | key::kUpdate)},
-     .group = "string",
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Set a string that expires after some seconds",
@@ -275,9 +264,7 @@ constexpr CommandRow kRows[] = {
     {.name = "psetex",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kString | acl::kSlow,
      .keys = {contract::key_at(1, key::kOw | key::kUpdate)},
-     .group = "string",
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Set a string that expires after some milliseconds",
@@ -287,9 +274,7 @@ constexpr CommandRow kRows[] = {
     {.name = "getset",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Set a string and answer the one before",
@@ -301,9 +286,7 @@ constexpr CommandRow kRows[] = {
     {.name = "getdel",
      .arity = 2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "string",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Answer the string of a key and remove the key",
@@ -312,14 +295,12 @@ constexpr CommandRow kRows[] = {
     {.name = "getex",
      .arity = -2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {{.flags = key::kRw | key::kAccess | key::kUpdate,
                .begin = 1,
                .last = 0,
                .step = 1,
                .limit = 0,
                .notes = "It may change when the key expires"}},
-     .group = "string",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Answer the string of a key and change when the key expires",
@@ -330,9 +311,7 @@ constexpr CommandRow kRows[] = {
     {.name = "mset",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kString | acl::kSlow,
      .keys = {contract::keys_between(1, -1, 2, key::kOw | key::kUpdate)},
-     .group = "string",
      .since = "1.0.1",
      .complexity = "O(N) with N keys",
      .summary = "Set the strings of several keys at once",
@@ -342,9 +321,7 @@ constexpr CommandRow kRows[] = {
     {.name = "msetnx",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kString | acl::kSlow,
      .keys = {contract::keys_between(1, -1, 2, key::kOw | key::kInsert)},
-     .group = "string",
      .since = "1.0.1",
      .complexity = "O(N) with N keys",
      .summary = "Set the strings of several keys at once, unless one of the keys exists",
@@ -352,6 +329,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key_value:block*(key:key#0 value:string)",
      .handler = msetnx},
 };
+constexpr auto kRows = contract::family(kStringFamily, kTable);
 
 }  // namespace
 

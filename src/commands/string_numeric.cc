@@ -16,7 +16,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace notify = types::notify;
 namespace key = contract::key;
@@ -101,13 +100,11 @@ void incrbyfloat(WriteContext& ctx, Args args) {
   ctx.reply.bulk(digits);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "incr",
      .arity = 2,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Add one to the integer in a string",
@@ -116,9 +113,7 @@ constexpr CommandRow kRows[] = {
     {.name = "decr",
      .arity = 2,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Subtract one from the integer in a string",
@@ -127,9 +122,7 @@ constexpr CommandRow kRows[] = {
     {.name = "incrby",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Add to the integer in a string",
@@ -138,9 +131,7 @@ constexpr CommandRow kRows[] = {
     {.name = "decrby",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Subtract from the integer in a string",
@@ -149,15 +140,14 @@ constexpr CommandRow kRows[] = {
     {.name = "incrbyfloat",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "string",
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Add to the decimal number in a string",
      .arguments = "key:key#0 increment:double",
      .handler = incrbyfloat},
 };
+constexpr auto kRows = contract::family(kStringFamily, kTable);
 
 }  // namespace
 

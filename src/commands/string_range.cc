@@ -12,7 +12,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace notify = types::notify;
 namespace key = contract::key;
@@ -84,13 +83,11 @@ void setrange(WriteContext& ctx, Args args) {
   ctx.reply.integer(static_cast<int64_t>(std::max(length, begin + added)));
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "append",
      .arity = 3,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRw | key::kInsert)},
-     .group = "string",
      .since = "2.0.0",
      .complexity = "O(N) with N the length of the value",
      .summary = "Add to the end of a string",
@@ -100,9 +97,7 @@ constexpr CommandRow kRows[] = {
     {.name = "strlen",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kString | acl::kFast,
      .keys = {contract::key_at(1, key::kRo)},
-     .group = "string",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Answer the length of a string",
@@ -111,9 +106,7 @@ constexpr CommandRow kRows[] = {
     {.name = "getrange",
      .arity = 4,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kString | acl::kSlow,
      .keys = {contract::key_at(1, key::kRo | key::kAccess)},
-     .group = "string",
      .since = "2.4.0",
      .complexity = "O(N) with N the length of the part",
      .summary = "Answer a part of a string",
@@ -122,9 +115,7 @@ constexpr CommandRow kRows[] = {
     {.name = "substr",
      .arity = 4,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kString | acl::kSlow,
      .keys = {contract::key_at(1, key::kRo | key::kAccess)},
-     .group = "string",
      .since = "1.0.0",
      .complexity = "O(N) with N the length of the part",
      .summary = "Answer a part of a string",
@@ -135,9 +126,7 @@ constexpr CommandRow kRows[] = {
     {.name = "setrange",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kWrite | acl::kString | acl::kSlow,
      .keys = {contract::key_at(1, key::kRw | key::kUpdate)},
-     .group = "string",
      .since = "2.2.0",
      .complexity = "O(N) with N the length of the value",
      .summary = "Write over a part of a string from an offset on",
@@ -145,6 +134,7 @@ constexpr CommandRow kRows[] = {
      .handler = setrange,
      .value_index = 3},
 };
+constexpr auto kRows = contract::family(kStringFamily, kTable);
 
 }  // namespace
 

@@ -48,14 +48,11 @@ void unwatch(WriteContext& context, Args) {
 
 constexpr uint32_t kFlags =
     flag::kNoScript | flag::kLoading | flag::kStale | flag::kFast | flag::kAllowBusy;
-constexpr uint32_t kAcl = contract::acl::kFast | contract::acl::kTransaction;
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "discard",
      .arity = 1,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "transactions",
      .since = "2.0.0",
      .complexity = "O(N) in the commands that were queued",
      .summary = "Give up the open transaction",
@@ -63,8 +60,6 @@ constexpr CommandRow kRows[] = {
     {.name = "exec",
      .arity = 1,
      .flags = flag::kNoScript | flag::kLoading | flag::kStale | flag::kSkipSlowlog,
-     .acl = contract::acl::kSlow | contract::acl::kTransaction,
-     .group = "transactions",
      .since = "1.2.0",
      .complexity = "That of the queued commands",
      .summary = "Run the queued commands as one",
@@ -72,8 +67,6 @@ constexpr CommandRow kRows[] = {
     {.name = "multi",
      .arity = 1,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "transactions",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Begin to queue commands for EXEC",
@@ -82,8 +75,6 @@ constexpr CommandRow kRows[] = {
     {.name = "unwatch",
      .arity = 1,
      .flags = kFlags,
-     .acl = kAcl,
-     .group = "transactions",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Watch no key any more",
@@ -91,15 +82,14 @@ constexpr CommandRow kRows[] = {
     {.name = "watch",
      .arity = -2,
      .flags = kFlags,
-     .acl = kAcl,
      .keys = {contract::keys_between(1, -1, 1, contract::key::kRo)},
-     .group = "transactions",
      .since = "2.2.0",
      .complexity = "O(1) for each key",
      .summary = "Let the next EXEC run only if none of these keys changes before",
      .arguments = "key:key#0*",
      .handler = watch},
 };
+constexpr auto kRows = contract::family(kTransactionsFamily, kTable);
 
 }  // namespace
 

@@ -13,7 +13,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -200,13 +199,11 @@ void zrevrank(ReadContext& ctx, Args args) {
   reply_rank(ctx, args, true);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "zadd",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kUpdate)},
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(N log M) with N members added to M",
      .summary = "Add members with scores, or change scores",
@@ -220,9 +217,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zcard",
      .arity = 2,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRo)},
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "How many members a sorted set has",
@@ -231,9 +226,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zincrby",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kUpdate)},
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(log N)",
      .summary = "Add to the score of a member",
@@ -242,9 +235,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zmscore",
      .arity = -3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) with N members asked for",
      .summary = "The scores of members",
@@ -253,9 +244,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zrank",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log N)",
      .summary = "How many members have a lower place",
@@ -264,9 +253,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zrem",
      .arity = -3,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kDelete)},
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(N log M) with N members removed from M",
      .summary = "Remove members from a sorted set",
@@ -276,9 +263,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zrevrank",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log N)",
      .summary = "How many members have a higher place",
@@ -287,15 +272,14 @@ constexpr CommandRow kRows[] = {
     {.name = "zscore",
      .arity = 3,
      .flags = flag::kReadonly | flag::kFast,
-     .acl = acl::kRead | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "The score of a member",
      .arguments = "key:key#0 member:string",
      .handler = zscore},
 };
+constexpr auto kRows = contract::family(kSortedSetFamily, kTable);
 
 }  // namespace
 

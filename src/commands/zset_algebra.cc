@@ -22,7 +22,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
@@ -250,18 +249,16 @@ void zdiffstore(WriteContext& ctx, Args args) {
                     {.command = "zdiffstore", .operation = Operation::kDifference, .stores = true});
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "zdiff",
      .arity = -3,
      .flags = flag::kReadonly | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) with N members of the first set, times the number of sets",
      .summary = "What is in one sorted set and in no other",
@@ -270,7 +267,6 @@ constexpr CommandRow kRows[] = {
     {.name = "zdiffstore",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow,
      .keys = {key_at(1, key::kOw | key::kUpdate),
               {.flags = key::kRo | key::kAccess,
                .begin = 2,
@@ -278,7 +274,6 @@ constexpr CommandRow kRows[] = {
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) with N members of the first set, times the number of sets",
      .summary = "Keep what is in one sorted set and in no other",
@@ -287,14 +282,12 @@ constexpr CommandRow kRows[] = {
     {.name = "zinter",
      .arity = -3,
      .flags = flag::kReadonly | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) with N members of the smallest set, times the number of sets",
      .summary = "What is in all of several sorted sets",
@@ -305,14 +298,12 @@ constexpr CommandRow kRows[] = {
     {.name = "zintercard",
      .arity = -3,
      .flags = flag::kReadonly | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "7.0.0",
      .complexity = "O(N) with N members of the smallest set, times the number of sets",
      .summary = "How many members are in all of several sorted sets",
@@ -321,7 +312,6 @@ constexpr CommandRow kRows[] = {
     {.name = "zinterstore",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow,
      .keys = {key_at(1, key::kOw | key::kUpdate),
               {.flags = key::kRo | key::kAccess,
                .begin = 2,
@@ -329,7 +319,6 @@ constexpr CommandRow kRows[] = {
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(N) with N members of the smallest set, times the number of sets",
      .summary = "Keep what is in all of several sorted sets",
@@ -340,14 +329,12 @@ constexpr CommandRow kRows[] = {
     {.name = "zunion",
      .arity = -3,
      .flags = flag::kReadonly | flag::kMovableKeys,
-     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRo | key::kAccess,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N log N) with N members of all sets",
      .summary = "What is in any of several sorted sets",
@@ -358,7 +345,6 @@ constexpr CommandRow kRows[] = {
     {.name = "zunionstore",
      .arity = -4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow,
      .keys = {key_at(1, key::kOw | key::kUpdate),
               {.flags = key::kRo | key::kAccess,
                .begin = 2,
@@ -366,7 +352,6 @@ constexpr CommandRow kRows[] = {
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(N log N) with N members of all sets",
      .summary = "Keep what is in any of several sorted sets",
@@ -375,6 +360,7 @@ constexpr CommandRow kRows[] = {
          "aggregate:oneof=AGGREGATE?(sum:pure-token=SUM min:pure-token=MIN max:pure-token=MAX)",
      .handler = zunionstore},
 };
+constexpr auto kRows = contract::family(kSortedSetFamily, kTable);
 
 }  // namespace
 

@@ -16,7 +16,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::ArgReader;
@@ -132,18 +131,16 @@ void bzmpop(WriteContext& ctx, Args args) {
   wait_for(ctx, pop->keys, *until_ms);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "bzmpop",
      .arity = -5,
      .flags = flag::kWrite | flag::kBlocking | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow | acl::kBlocking,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 2,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "7.0.0",
      .complexity = "O(K+N log M) with K keys and N members taken of M",
      .summary = "Take members from the first sorted set that has any, or wait",
@@ -153,9 +150,7 @@ constexpr CommandRow kRows[] = {
     {.name = "bzpopmax",
      .arity = -3,
      .flags = flag::kWrite | flag::kNoScript | flag::kBlocking | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast | acl::kBlocking,
      .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log N)",
      .summary = "Take the member with the highest score, or wait for one",
@@ -165,9 +160,7 @@ constexpr CommandRow kRows[] = {
     {.name = "bzpopmin",
      .arity = -3,
      .flags = flag::kWrite | flag::kNoScript | flag::kBlocking | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast | acl::kBlocking,
      .keys = {keys_between(1, -2, 1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log N)",
      .summary = "Take the member with the lowest score, or wait for one",
@@ -177,14 +170,12 @@ constexpr CommandRow kRows[] = {
     {.name = "zmpop",
      .arity = -4,
      .flags = flag::kWrite | flag::kMovableKeys,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kSlow,
      .keys = {{.flags = key::kRw | key::kAccess | key::kDelete,
                .begin = 1,
                .find = contract::KeySpec::Find::kKeyCount,
                .last = 0,
                .first_key = 1,
                .step = 1}},
-     .group = "sorted-set",
      .since = "7.0.0",
      .complexity = "O(K+N log M) with K keys and N members taken of M",
      .summary = "Take members from the first sorted set that has any",
@@ -194,9 +185,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zpopmax",
      .arity = -2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(N log M) with N members taken of M",
      .summary = "Take members with the highest scores",
@@ -205,15 +194,14 @@ constexpr CommandRow kRows[] = {
     {.name = "zpopmin",
      .arity = -2,
      .flags = flag::kWrite | flag::kFast,
-     .acl = acl::kWrite | acl::kSortedSet | acl::kFast,
      .keys = {key_at(1, key::kRw | key::kAccess | key::kDelete)},
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(N log M) with N members taken of M",
      .summary = "Take members with the lowest scores",
      .arguments = "key:key#0 count:integer?",
      .handler = zpopmin},
 };
+constexpr auto kRows = contract::family(kSortedSetFamily, kTable);
 
 }  // namespace
 

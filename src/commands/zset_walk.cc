@@ -20,7 +20,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
 namespace flag = contract::flag;
 namespace key = contract::key;
 using contract::Args;
@@ -189,13 +188,11 @@ void zscan(ReadContext& ctx, Args args) {
   reply_scan(ctx.reply, *cursor, members);
 }
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kTable[] = {
     {.name = "zrandmember",
      .arity = -2,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) with N members asked for",
      .summary = "Members of a sorted set by chance",
@@ -205,9 +202,7 @@ constexpr CommandRow kRows[] = {
     {.name = "zscan",
      .arity = -3,
      .flags = flag::kReadonly,
-     .acl = acl::kRead | acl::kSortedSet | acl::kSlow,
      .keys = {key_at(1, key::kRo | key::kAccess)},
-     .group = "sorted-set",
      .since = "2.8.0",
      .complexity = "O(1) for a call, O(N) for all of the set",
      .summary = "Walk the members of a sorted set",
@@ -215,6 +210,7 @@ constexpr CommandRow kRows[] = {
      .arguments = "key:key#0 cursor:integer pattern:pattern=MATCH? count:integer=COUNT?",
      .handler = zscan},
 };
+constexpr auto kRows = contract::family(kSortedSetFamily, kTable);
 
 }  // namespace
 

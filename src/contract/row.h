@@ -198,13 +198,13 @@ inline const CommandRow& listed_row(const CommandRow& row) {
   return row.base != nullptr ? *row.base : row;
 }
 
-inline bool is_read(const CommandRow& row) {
+constexpr bool is_read(const CommandRow& row) {
   return std::holds_alternative<ReadHandler>(row.handler);
 }
-inline bool is_write(const CommandRow& row) {
+constexpr bool is_write(const CommandRow& row) {
   return std::holds_alternative<WriteHandler>(row.handler);
 }
-inline bool is_session(const CommandRow& row) {
+constexpr bool is_session(const CommandRow& row) {
   return std::holds_alternative<SessionHandler>(row.handler);
 }
 

@@ -10,6 +10,7 @@
 #include "src/commands/families.h"
 #include "src/contract/capture.h"
 #include "src/contract/context.h"
+#include "src/contract/family.h"
 
 namespace ingot::contract {
 namespace {
@@ -163,26 +164,7 @@ void check_arguments(const CommandRow& row, const Value& nodes) {
 
 void check_row(const CommandRow& row, const CommandRow* parent) {
   INFO(full_name(parent, row));
-  CHECK_FALSE(row.name.empty());
-  CHECK(std::ranges::none_of(row.name, [](char c) { return c >= 'A' && c <= 'Z'; }));
-  CHECK(row.arity != 0);
-  for (std::string_view text : {row.group, row.since, row.summary}) CHECK_FALSE(text.empty());
-  CHECK(row.deprecated_since.empty() == row.replaced_by.empty());
-  CHECK((!std::holds_alternative<std::monostate>(row.handler) || !row.subcommands.empty()));
-
-  // What the flags say is what the handler's type allows.
-  if ((row.flags & flag::kWrite) != 0) CHECK(is_write(row));
-  // PFCOUNT reads, and yet keeps its estimate in the value: its key says so.
-  const bool changes_key = std::ranges::any_of(
-      row.keys, [](const KeySpec& spec) { return (spec.flags & key::kRw) != 0; });
-  if ((row.flags & flag::kReadonly) != 0) {
-    CHECK_FALSE((is_session(row) || (is_write(row) && !changes_key)));
-  }
-  const bool fast = (row.flags & flag::kFast) != 0;
-  CHECK(((row.acl & acl::kFast) != 0) == fast);
-  CHECK(((row.acl & acl::kSlow) != 0) == !fast);
-  if (row.immediate) CHECK(is_session(row));
-  if (row.scans) CHECK(is_read(row));
+  CHECK(row_problem(row).empty());
 
   CaptureSink sink;
   commands::reply_info(sink, parent, row);
@@ -194,6 +176,68 @@ void check_row(const CommandRow& row, const CommandRow* parent) {
     if (docs.items[i].text == "arguments") check_arguments(row, docs.items[i + 1]);
   }
   for (const CommandRow& subcommand : row.subcommands) check_row(subcommand, &row);
+}
+
+// The rows are checked when they are compiled; that the check sees something is checked here.
+TEST_CASE("rows that cannot be", "[table]") {
+  const CommandRow good = {.name = "get",
+                           .arity = 2,
+                           .flags = flag::kReadonly,
+                           .keys = {key_at(1, key::kRo)},
+                           .group = "string",
+                           .since = "1.0.0",
+                           .complexity = "O(1)",
+                           .summary = "A value",
+                           .handler = get};
+  CHECK(row_problem(good).empty());
+  const auto problem_of = [&](auto change) {
+    CommandRow row = good;
+    change(row);
+    return std::string(row_problem(row));
+  };
+  CHECK(problem_of([](CommandRow& row) { row.name = {}; }) == "it has no name");
+  CHECK(problem_of([](CommandRow& row) { row.name = "Get"; }) == "its name is not in lower case");
+  CHECK(problem_of([](CommandRow& row) { row.arity = 0; }) == "it has no arity");
+  CHECK(problem_of([](CommandRow& row) { row.group = {}; }) == "it is not documented");
+  CHECK(problem_of([](CommandRow& row) { row.complexity = {}; }) ==
+        "its complexity is not documented");
+  CHECK_FALSE(problem_of([](CommandRow& row) { row.deprecated_since = "7.0.0"; }).empty());
+  CHECK(problem_of([](CommandRow& row) { row.handler = {}; }) == "nothing runs it");
+  CHECK(problem_of([](CommandRow& row) { row.flags = flag::kWrite; }) ==
+        "its handler cannot write");
+  CHECK(problem_of([](CommandRow& row) { row.flags |= flag::kWrite; }) ==
+        "it reads only, and writes");
+  CHECK(problem_of([](CommandRow& row) { row.immediate = true; }) ==
+        "what is immediate touches no data");
+  CHECK(problem_of([](CommandRow& row) { row.keys = {key_at(2, key::kRo)}; }) ==
+        "its keys lie behind its arguments");
+  CHECK(problem_of([](CommandRow& row) { row.value_index = 2; }) ==
+        "its value lies behind its arguments");
+}
+
+TEST_CASE("what follows from flags is derived", "[table]") {
+  static constexpr CommandRow kListed[] = {
+      {.name = "look",
+       .arity = 2,
+       .flags = flag::kReadonly | flag::kFast,
+       .since = "1.0.0",
+       .complexity = "O(1)",
+       .summary = "Look",
+       .handler = get},
+      {.name = "box",
+       .arity = -2,
+       .flags = flag::kAdmin,
+       .acl = acl::kScripting,
+       .group = "other",
+       .since = "1.0.0",
+       .summary = "Several",
+       .subcommands = kBoxParts},
+  };
+  static constexpr auto kComplete = family({.group = "hash", .acl = acl::kHash}, kListed);
+  CHECK(kComplete[0].group == "hash");
+  CHECK(kComplete[0].acl == (acl::kRead | acl::kFast | acl::kHash));
+  CHECK(kComplete[1].group == "other");
+  CHECK(kComplete[1].acl == (acl::kScripting | acl::kAdmin | acl::kDangerous | acl::kSlow));
 }
 
 TEST_CASE("every command's row is sound", "[table]") {
