@@ -705,6 +705,26 @@ TEST_CASE("a large sorted set with damaged records is an error, and no more", "[
       });
     }
   }
+  // A writer that asks for a score notices by itself, before anybody reads.
+  set.undone([&] {
+    set.overlay().put(Space::kData, member_key(TypedStore::kFirstCollection, numbered(3)), "?");
+    set.change([](SortedSetWriter& writer) { CHECK_FALSE(writer.score(numbered(3))); });
+    CHECK(set.take_error().code() == Status::Code::kCorruption);
+  });
+  // So does a reader: of a leaf that is cut it walks over, of a node that it counts by.
+  for (const auto& [key, value] : set.records_of(Space::kOrder)) {
+    set.undone([&] {
+      set.overlay().put(Space::kOrder, key, value.substr(0, value.size() - 1));
+      const Record found = set.record();
+      SortedSetReader reader(set.overlay(), found);
+      if (value.size() > 8) {
+        reader.walk([](std::string_view, double) { return true; });
+      } else {
+        (void)reader.rank(numbered(99));
+      }
+      CHECK(set.take_error().code() == Status::Code::kCorruption);
+    });
+  }
   // All are gone.
   for (const Space space : {Space::kOrder, Space::kData}) {
     for (const auto& [key, value] : set.records_of(space)) set.overlay().remove(space, key);
@@ -829,7 +849,8 @@ class CheckedSortedSet {
         below(10) < puts ? put(writer, member(), score()) : remove(writer, member());
       }
       for (size_t i = 0; i < pops && !state_.order.empty(); ++i) {
-        remove(writer, (low_end ? *state_.order.begin() : *state_.order.rbegin()).second);
+        const auto end = low_end ? *state_.order.begin() : *state_.order.rbegin();
+        remove(writer, end.second);
       }
       REQUIRE(writer.size() == state_.scores.size());
     });
