@@ -87,12 +87,14 @@ uint64_t MemberTable::scan(uint64_t cursor_number, uint64_t count, const Visit& 
 bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* member,
                          std::string* value) {
   constexpr uint64_t kExpected = 4;
-  constexpr uint64_t kMost = 16;  // one window in a million has more
+  constexpr uint64_t kMost = 16;   // one window in a million has more
+  constexpr int kFruitless = 100;  // windows, of which three in four give nothing
   const bool few = count <= kMost;
   const uint64_t width = few ? kHashes : std::max<uint64_t>(1, kHashes * kExpected / count);
   if (!sampling_) sampling_ = cursor();
   storage::Cursor& at = *sampling_;
-  do {
+  bool any = count != 0;
+  for (int windows = 1; any && !data_.failed(); ++windows) {
     const uint64_t end = few ? kHashes : 1 + random() % (kHashes + width - 1);
     uint64_t before = random() % (few ? count : kMost);
     for (at.seek(hash_key(id_, end > width ? end - width : 0)); at.valid(); at.next()) {
@@ -103,7 +105,14 @@ bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* m
       return true;
     }
     data_.check(at);
-  } while (!few && !data_.failed());
+    if (few) break;
+    if (windows % kFruitless == 0) {
+      at.seek(storage::collection_begin(id_));
+      data_.check(at);
+      any = at.valid();
+    }
+  }
+  data_.latch_error({storage::Status::Code::kCorruption, "a collection lacks members"});
   return false;
 }
 

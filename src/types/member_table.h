@@ -49,8 +49,8 @@ class MemberTable {
   using Visit = std::function<void(std::string_view member, std::string_view value)>;
   uint64_t scan(uint64_t cursor, uint64_t count, const Visit& visit);
 
-  // One of the members, each as likely as any other; `count` is how many there are, not 0. False
-  // only after a failure.
+  // One of the members, each as likely as any other; `count` is how many there are. False only
+  // after a failure; that there is none is one.
   bool random(std::mt19937_64& random, uint64_t count, std::string* member, std::string* value);
 
  private:

@@ -24,9 +24,9 @@ void append_packed(std::string* out, std::string_view item) {
   out->append(item);
 }
 
-size_t packed_bytes(std::string_view item) {
-  size_t bytes = 1 + item.size();
-  for (size_t length = item.size(); length >= 0x80; length >>= 7) ++bytes;
+size_t packed_bytes(size_t length) {
+  size_t bytes = 1 + length;
+  for (; length >= 0x80; length >>= 7) ++bytes;
   return bytes;
 }
 

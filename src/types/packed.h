@@ -14,7 +14,11 @@ void append_varint(std::string* out, uint64_t value);
 [[nodiscard]] bool take_varint(std::string_view* bytes, uint64_t* value);
 
 void append_packed(std::string* out, std::string_view item);
-size_t packed_bytes(std::string_view item);  // that append_packed() adds
+// What append_packed() adds for an item of so many bytes.
+size_t packed_bytes(size_t length);
+inline size_t packed_bytes(std::string_view item) {
+  return packed_bytes(item.size());
+}
 
 class PackedReader {
  public:

@@ -57,7 +57,7 @@ inline bool before(const ScoredMember& a, double score, std::string_view member)
 }
 
 inline size_t packed_member_bytes(std::string_view member) {
-  return packed_bytes(member) + kScoreBytes;  // about: the length may need a byte more
+  return packed_bytes(kScoreBytes + member.size());
 }
 
 inline std::string pack_members(const std::vector<ScoredMember>& members) {

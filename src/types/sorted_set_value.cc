@@ -25,11 +25,15 @@ std::string score_text(double score) {
 
 bool read_order(std::string_view record, std::string_view first, std::string_view last,
                 const SortedSetReader::Each& each) {
-  return CountedOrder::read_leaf(record, [&](std::string_view item, bool marked) {
+  bool whole = true;
+  const bool readable = CountedOrder::read_leaf(record, [&](std::string_view item, bool marked) {
+    whole = item.size() >= kScoreBytes;
+    if (!whole) return false;
     if (item < first) return true;
     if (item > last) return false;
     return each(item.substr(kScoreBytes), score_of(item, marked));
   });
+  return readable && whole;
 }
 
 SortedSetReader::SortedSetReader(storage::Reader& data, const Record& record)
@@ -141,6 +145,10 @@ void SortedSetReader::walk(const RankRange& ranks, bool reverse, const Each& eac
   }
   order().walk(reverse ? ranks.end - 1 : ranks.first, reverse,
                [&](std::string_view item, bool marked) {
+                 if (item.size() < kScoreBytes) {
+                   data_.latch_error(corrupt_sorted_set());
+                   return false;
+                 }
                  return each(item.substr(kScoreBytes), score_of(item, marked)) && --left != 0;
                });
 }

@@ -109,7 +109,7 @@ bool SortedSetWriter::remove(std::string_view member) {
   } else {
     const auto found = std::ranges::find(small_, member, &ScoredMember::member);
     if (found == small_.end()) return false;
-    small_bytes_ -= std::min(small_bytes_, packed_member_bytes(member));
+    small_bytes_ -= packed_member_bytes(member);
     small_.erase(found);
   }
   changed_ = true;

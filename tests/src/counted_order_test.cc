@@ -1,4 +1,5 @@
-// Ranks in long ordered sequences, checked against a plain ordered set; and packed byte strings.
+// Ranks in long ordered sequences on every engine, checked against a plain ordered set; and packed
+// byte strings.
 #include "src/types/counted_order.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +8,7 @@
 #include <set>
 
 #include "src/types/packed.h"
-#include "storage/memory/memory_engine.h"
+#include "tests/src/typed_store.h"
 
 namespace ingot::types {
 namespace {
@@ -16,6 +17,9 @@ constexpr storage::CollectionId kId = 7;
 
 class Sequence {
  public:
+  explicit Sequence(const std::string& engine) : store_(engine) {}
+
+  size_t steps(size_t in_memory) const { return store_.steps(in_memory); }
   void add(const std::string& item) {
     if (!model_.insert(item).second) return;
     order().add(item, marked(item));
@@ -31,7 +35,7 @@ class Sequence {
     order().move(from, to, marked(to));
   }
   void check(std::mt19937_64& random) {
-    REQUIRE_FALSE(overlay_.failed());
+    REQUIRE_FALSE(store_.overlay().failed());
     for (int i = 0; i < 20 && !model_.empty(); ++i) {
       const size_t rank = random() % model_.size();
       const std::string& item = *std::next(model_.begin(), static_cast<long>(rank));
@@ -67,7 +71,7 @@ class Sequence {
     const auto leaves = order().leaves(first, end);
     REQUIRE(leaves);
     std::vector<std::string> found;
-    const auto at = overlay_.cursor(storage::Space::kOrder, leaves->lower, leaves->upper);
+    const auto at = store_.overlay().cursor(storage::Space::kOrder, leaves->lower, leaves->upper);
     for (at->seek(leaves->lower); at->valid(); at->next()) {
       REQUIRE(CountedOrder::read_leaf(at->value(), [&](std::string_view item, bool) {
         if (item >= leaves->first && item <= leaves->last) found.emplace_back(item);
@@ -82,45 +86,30 @@ class Sequence {
     model_ = items;
     types::CountedOrderBuilder builder(
         [&](storage::Space space, std::string_view element, std::string_view record) {
-          overlay_.put(space, storage::collection_begin(kId).append(element), record);
+          store_.overlay().put(space, storage::collection_begin(kId).append(element), record);
         });
     for (const std::string& item : model_) builder.add(item, marked(item));
     builder.finish();
   }
-  size_t records() {
-    size_t count = 0;
-    const auto at = overlay_.cursor(storage::Space::kOrder, {}, {});
-    for (at->seek({}); at->valid(); at->next()) ++count;
-    return count;
-  }
+  size_t records() { return store_.records_in(storage::Space::kOrder); }
   // Changes that are taken back, as a unit of the writer that misses a block.
   void undone(const std::function<void()>& changes) {
     const auto model = model_;
-    const auto overlay_before = overlay_.savepoint();
-    const auto index_before = index_.savepoint();
-    changes();
-    overlay_.rollback(overlay_before);
-    index_.rollback(index_before);
+    store_.undone(changes);
     model_ = model;
   }
   // As between two groups of the writer.
   void commit() {
-    if (model_.size() % 3 == 0) index_ = {};  // it may be forgotten
-    index_.end_group();
-    auto batch = engine_->new_batch();
-    overlay_.write_to(batch.get());
-    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
-    overlay_.clear();
+    if (model_.size() % 3 == 0) store_.state().orders = {};  // it may be forgotten
+    store_.commit();
   }
   const std::set<std::string>& model() const { return model_; }
 
  private:
-  CountedOrderWriter order() { return {overlay_, index_, kId, {}}; }
+  CountedOrderWriter order() { return {store_.overlay(), store_.state().orders, kId, {}}; }
   bool marked(std::string_view item) const { return !item.empty() && item.back() % 3 == 0; }
 
-  std::unique_ptr<storage::Engine> engine_ = storage::open_memory({}).first;
-  storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
-  types::OrderIndex index_;
+  TypedStore store_;
   std::set<std::string> model_;
 };
 
@@ -136,20 +125,21 @@ TEST_CASE("ranks stay right while elements come and go", "[counted_order]") {
   const uint64_t seed = GENERATE(1, 2, 3);
   INFO("seed " << seed);
   std::mt19937_64 random(seed);
-  Sequence sequence;
-  const uint64_t range = seed == 1 ? 500 : 60000;
+  Sequence sequence(each_engine());
+  const size_t changes = sequence.steps(4000);
+  const uint64_t range = seed == 1 ? 500 : 15 * changes;
   for (int round = 0; round < 12; ++round) {
     // Growing rounds, then shrinking ones, down to nothing.
-    for (int i = 0; i < 4000; ++i) {
+    for (size_t i = 0; i < changes; ++i) {
       const bool grow = random() % 10 < (round < 6 ? 8u : 1u);
       const std::string item = numbered(random() % range);
       grow ? sequence.add(item) : sequence.remove(item);
       const uint64_t from = random() % range;
       const uint64_t to = random() % 2 == 0 ? from + random() % 50 : random() % range;
       sequence.move(numbered(from), numbered(to));
-      if (i % 400 != 0) continue;
+      if (i % (changes / 10) != 0) continue;
       sequence.undone([&] {
-        for (int j = 0; j < 300; ++j) {
+        for (size_t j = 0; j < changes / 13; ++j) {
           sequence.remove(numbered(random() % range));
           sequence.add(numbered(random() % range));
           sequence.move(numbered(random() % range), numbered(random() % range));
@@ -171,18 +161,21 @@ TEST_CASE("ranks stay right while elements come and go", "[counted_order]") {
 TEST_CASE("a long sequence is built at once, and changed and emptied afterwards",
           "[counted_order]") {
   std::mt19937_64 random(5);
+  Sequence sequence(each_engine());
+  const uint64_t length = sequence.steps(250'000);  // in memory every level has several records
   std::set<std::string> items;
-  for (uint64_t i = 0; i < 250000; ++i) items.insert(numbered(4 * i));
-  Sequence sequence;
+  for (uint64_t i = 0; i < length; ++i) items.insert(numbered(4 * i));
   sequence.build(items);
   sequence.commit();
   sequence.check(random);
   // Many at few places, so that every level is split.
-  for (uint64_t i = 0; i < 90000; ++i) sequence.add(numbered(random() % 400000));
+  for (uint64_t i = 0; i < length * 9 / 25; ++i) {
+    sequence.add(numbered(random() % (length * 8 / 5)));
+  }
   sequence.check(random);
   sequence.commit();
   // A stretch goes.
-  for (uint64_t i = 100000; i < 700000; ++i) sequence.remove(numbered(i));
+  for (uint64_t i = length * 2 / 5; i < length * 14 / 5; ++i) sequence.remove(numbered(i));
   sequence.check(random);
   sequence.commit();
   while (!sequence.model().empty()) sequence.remove(*sequence.model().rbegin());
@@ -191,11 +184,13 @@ TEST_CASE("a long sequence is built at once, and changed and emptied afterwards"
 
 TEST_CASE("a queue keeps its ranks: filled at one end, emptied at the other", "[counted_order]") {
   std::mt19937_64 random(1);
-  Sequence sequence;
-  for (uint64_t i = 0; i < 40000; ++i) {
+  Sequence sequence(each_engine());
+  const uint64_t all = sequence.steps(40'000);
+  const uint64_t held = all * 3 / 8;
+  for (uint64_t i = 0; i < all; ++i) {
     sequence.add(numbered(i));
-    if (i >= 15000) sequence.remove(numbered(i - 15000));
-    if (i % 5000 == 0) {
+    if (i >= held) sequence.remove(numbered(i - held));
+    if (i % (all / 8) == 0) {
       sequence.check(random);
       sequence.commit();
     }

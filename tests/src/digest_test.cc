@@ -1,58 +1,40 @@
 // Digests against what a redis-server 7.0 answered to DEBUG DIGEST and DIGEST-VALUE.
 #include <catch2/catch.hpp>
-#include <memory>
 #include <string>
 
 #include "src/types/digest.h"
 #include "src/types/string_value.h"
 #include "storage/codec.h"
-#include "storage/engine.h"
-#include "storage/overlay.h"
+#include "tests/src/typed_store.h"
 
 namespace ingot::types {
 namespace {
 
-class CountedIds : public CollectionIds {
+class Data : public TypedStore {
  public:
-  storage::CollectionId next() override { return next_++; }
-
- private:
-  storage::CollectionId next_ = 1;
-};
-
-class Data {
- public:
-  Data() : engine_(storage::open_memory({}).first) {
-    for (storage::KeyspaceId id = 0; id < 16; ++id) state_.databases.push_back(id);
+  explicit Data(const std::string& engine) : TypedStore(engine) {
+    state().databases.clear();
+    for (storage::KeyspaceId id = 0; id < 16; ++id) state().databases.push_back(id);
   }
 
   void set(int db, std::string_view key, std::string_view value, int64_t expire_ms = 0) {
-    store_string(keys_, db, key, nullptr, value, expire_ms);
+    store_string(keys(), db, key, nullptr, value, expire_ms);
   }
   void write(int db, std::string_view key, uint64_t offset, std::string_view bytes) {
-    write_string(keys_, db, key, nullptr, offset, bytes);
+    write_string(keys(), db, key, nullptr, offset, bytes);
   }
   std::string dataset() {
-    const std::string text = digest_text(dataset_digest(overlay_, state_.databases));
-    CHECK_FALSE(overlay_.failed());
+    const std::string text = digest_text(dataset_digest(overlay(), state().databases));
+    CHECK_FALSE(overlay().failed());
     return text;
   }
   std::string value(int db, std::string_view key) {
-    Record record;
-    REQUIRE(keys_.peek(db, key, &record));
-    const std::string text = digest_text(value_digest(overlay_, record));
-    CHECK_FALSE(overlay_.failed());
+    Record found;
+    REQUIRE(keys().peek(db, key, &found));
+    const std::string text = digest_text(value_digest(overlay(), found));
+    CHECK_FALSE(overlay().failed());
     return text;
   }
-  storage::Overlay& overlay() { return overlay_; }
-
- private:
-  std::unique_ptr<storage::Engine> engine_;
-  storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
-  KeyspaceState state_;
-  CountedIds ids_;
-  Effects effects_;
-  KeyWriter keys_{overlay_, state_, ids_, effects_, /*now_ms=*/1000, nullptr, false};
 };
 
 std::string long_value() {
@@ -64,7 +46,7 @@ std::string long_value() {
 }
 
 TEST_CASE("digests are those of Redis", "[digest]") {
-  Data data;
+  Data data(each_engine());
   CHECK(data.dataset() == "0000000000000000000000000000000000000000");
 
   data.set(0, "k", "v");
@@ -89,7 +71,7 @@ TEST_CASE("digests are those of Redis", "[digest]") {
 }
 
 TEST_CASE("a record that cannot be is an error, not a digest", "[digest]") {
-  Data data;
+  Data data(each_engine());
   data.set(0, "k", "v");
   data.overlay().put(storage::Space::kMeta, storage::meta_key(0, "bad"), "?");
   dataset_digest(data.overlay(), {0});

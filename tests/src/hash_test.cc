@@ -1,8 +1,7 @@
-// Hashes on disk, over the memory engine: small and large, against a plain model with the order of
+// Hashes on disk, on every engine: small and large, against a plain model with the order of
 // insertion, fields that expire included.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -11,36 +10,19 @@
 
 #include "src/types/collection.h"
 #include "src/types/hash_value.h"
-#include "storage/engine.h"
+#include "tests/src/typed_store.h"
 
 namespace ingot::types {
 namespace {
 
 using storage::Space;
 
-class CountedIds : public CollectionIds {
+// One key's hash.
+class OneHash : public TypedStore {
  public:
-  storage::CollectionId next() override { return next_++; }
+  explicit OneHash(const std::string& engine, uint64_t inline_max = 100)
+      : TypedStore(engine), inline_max_(inline_max) {}
 
- private:
-  storage::CollectionId next_ = 7;
-};
-
-// One key's hash through a writer whose groups are committed now and then, under a clock of its
-// own.
-class OneHash {
- public:
-  explicit OneHash(uint64_t inline_max = 100)
-      : engine_(storage::open_memory({}).first), inline_max_(inline_max) {
-    state_.databases = {0, 1};
-    at(1000);
-  }
-
-  void at(int64_t now_ms) {
-    now_ms_ = now_ms;
-    keys_ = std::make_unique<KeyWriter>(overlay_, state_, ids_, effects_, now_ms, nullptr, false);
-    keys_->want_events(notify::kAll);
-  }
   bool set(std::string_view field, std::string_view value, int64_t expire_ms = 0) {
     return change([&](HashWriter& hash) {
       return hash.set(field, {.bytes = value, .expire_ms = expire_ms});
@@ -49,27 +31,17 @@ class OneHash {
   bool remove(std::string_view field) {
     return change([&](HashWriter& hash) { return hash.remove(field); });
   }
-  bool exists() {
-    Record found;
-    return keys_->peek(0, "key", &found);
-  }
-  Record record() {
-    Record found;
-    REQUIRE(keys_->peek(0, "key", &found));
-    return found;
-  }
-  bool is_large() { return record().collection().has_value(); }
   std::vector<std::pair<std::string, std::string>> all() {
     std::vector<std::pair<std::string, std::string>> pairs;
     if (!exists()) return pairs;
     const Record found = record();
-    HashReader reader(overlay_, found, now_ms_);
+    HashReader reader(overlay(), found, now_ms());
     reader.walk([&](std::string_view field, const FieldValue& value) {
       pairs.emplace_back(field, value.bytes);
       return true;
     });
     CHECK(reader.length() == pairs.size());
-    CHECK_FALSE(overlay_.failed());
+    CHECK_FALSE(overlay().failed());
     return pairs;
   }
   std::optional<std::pair<std::string, int64_t>> get(std::string_view field) {
@@ -77,60 +49,35 @@ class OneHash {
     const Record found = record();
     std::string held;
     FieldValue value;
-    if (!HashReader(overlay_, found, now_ms_).get(field, &held, &value)) return std::nullopt;
+    if (!HashReader(overlay(), found, now_ms()).get(field, &held, &value)) return std::nullopt;
     return std::pair(std::string(value.bytes), value.expire_ms);
   }
   // Lets the expiry index do its work, as the writer does when something is due.
   void expire_due() {
-    if (state_.next_due_ms > now_ms_) return;
-    const auto progress = keys_->expire_due(1000);
-    state_.expiry_low_water_ms = progress.low_water_ms;
-    state_.next_due_ms = progress.next_due_ms;
+    if (state().next_due_ms > now_ms()) return;
+    const auto progress = keys().expire_due(1000);
+    state().expiry_low_water_ms = progress.low_water_ms;
+    state().next_due_ms = progress.next_due_ms;
   }
-  size_t records_in(Space space) {
-    const auto cursor = overlay_.cursor(space, {}, {});
-    size_t count = 0;
-    for (cursor->seek(""); cursor->valid(); cursor->next()) ++count;
-    return count;
-  }
-  void commit() {
-    auto batch = engine_->new_batch();
-    overlay_.write_to(batch.get());
-    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
-    overlay_.clear();
-  }
-  storage::Overlay& overlay() { return overlay_; }
-  KeyWriter& keys() { return *keys_; }
-  Effects& effects() { return effects_; }
-  KeyspaceState& state() { return state_; }
 
  private:
   template <typename Change>
   bool change(const Change& change) {
-    Record old;
-    const bool found = keys_->find(0, "key", &old);
-    HashWriter hash(
-        *keys_, 0, "key", found ? &old : nullptr,
-        {.inline_max_bytes = inline_max_, .listpack_entries_max = 4, .listpack_value_max = 10});
-    const bool answer = change(hash);
-    hash.finish();
+    bool answer = false;
+    TypedStore::change<HashWriter>(
+        HashLimits{
+            .inline_max_bytes = inline_max_, .listpack_entries_max = 4, .listpack_value_max = 10},
+        [&](HashWriter& hash) { answer = change(hash); });
     return answer;
   }
 
-  std::unique_ptr<storage::Engine> engine_;
-  storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
-  KeyspaceState state_;
-  CountedIds ids_;
-  Effects effects_;
   const uint64_t inline_max_;
-  int64_t now_ms_ = 0;
-  std::unique_ptr<KeyWriter> keys_;
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 TEST_CASE("a hash is small up to the limit, in the order of insertion", "[hash]") {
-  OneHash hash(20);
+  OneHash hash(each_engine(), 20);
   CHECK(hash.set("b", "1"));
   CHECK(hash.set("a", "2"));
   CHECK_FALSE(hash.set("b", "33"));
@@ -152,7 +99,7 @@ TEST_CASE("a hash is small up to the limit, in the order of insertion", "[hash]"
 }
 
 TEST_CASE("hashes change their encoding as in Redis", "[hash]") {
-  OneHash hash(1000);
+  OneHash hash(each_engine(), 1000);
   auto encoding = [&] { return encoding_name(hash.record()); };
   hash.set("a", std::string(10, 'x'));
   CHECK(encoding() == "listpack");
@@ -169,7 +116,7 @@ TEST_CASE("hashes change their encoding as in Redis", "[hash]") {
 
 TEST_CASE("fields expire by themselves", "[hash]") {
   const uint64_t inline_max = GENERATE(0, 1000);
-  OneHash hash(inline_max);
+  OneHash hash(each_engine(), inline_max);
   hash.set("never", "v");
   hash.set("soon", "v", 2000);
   hash.set("later", "v", 3000);
@@ -205,14 +152,14 @@ TEST_CASE("fields expire by themselves", "[hash]") {
 }
 
 TEST_CASE("the expiry of a key and of its fields do not disturb each other", "[hash]") {
-  OneHash hash;
+  OneHash hash(each_engine());
   hash.set("f", "v", 5000);
   hash.set("g", "v");
   auto expire_key = [&](int64_t when_ms) {
     Record old = hash.record();
     storage::Metadata after = old.metadata();
     after.expire_ms = when_ms;
-    hash.keys().store(0, "key", &old, after);
+    hash.keys().store(0, TypedStore::kKey, &old, after);
   };
   expire_key(9000);
   CHECK(hash.record().metadata().indexed_ms == 5000);
@@ -238,7 +185,7 @@ TEST_CASE("the expiry of a key and of its fields do not disturb each other", "[h
 }
 
 TEST_CASE("many fields that are due together go in portions", "[hash]") {
-  OneHash hash;
+  OneHash hash(each_engine());
   for (int i = 0; i < 2000; ++i) hash.set("f" + std::to_string(i), "v", 2000);
   hash.set("stays", "v");
   hash.commit();
@@ -259,7 +206,7 @@ TEST_CASE("many fields that are due together go in portions", "[hash]") {
 }
 
 TEST_CASE("bytes that are no hash are an error", "[hash]") {
-  OneHash hash(1000);
+  OneHash hash(each_engine(), 1000);
   for (const std::string& bad : {std::string("\x05"),
                                  std::string("\x01"
                                              "f"),
@@ -270,14 +217,11 @@ TEST_CASE("bytes that are no hash are an error", "[hash]") {
                                              "f\x01\x07"),
                                  std::string("\x01"
                                              "f\x03\x01zz")}) {
-    std::string record;
-    storage::encode_metadata({.type = storage::ValueType::kHash, .payload = bad}, &record);
-    hash.overlay().put(Space::kMeta, storage::meta_key(0, "key"), record);
+    hash.replace_record({.type = storage::ValueType::kHash, .payload = bad});
     const Record found = hash.record();
     HashReader reader(hash.overlay(), found, 0);
     reader.walk([](std::string_view, const FieldValue&) { return true; });
-    CHECK(hash.overlay().error().code() == storage::Status::Code::kCorruption);
-    hash.overlay().reset_outcome();
+    CHECK(hash.take_error().code() == storage::Status::Code::kCorruption);
   }
 }
 
@@ -286,14 +230,14 @@ TEST_CASE("random changes agree with a plain hash", "[hash]") {
   INFO("seed " << seed);
   std::mt19937 random(seed);
   auto below = [&](size_t limit) { return random() % limit; };
-  OneHash hash(150);
+  OneHash hash(each_engine(), 150);
   struct Field {
     std::string name, value;
     int64_t expire_ms;
   };
   std::vector<Field> model;
   int64_t now_ms = 1000;
-  for (int step = 0; step < 4000; ++step) {
+  for (size_t step = 0; step < hash.steps(4000); ++step) {
     const std::string name(below(3), static_cast<char>('a' + below(12)));
     const auto found = std::ranges::find(model, name, &Field::name);
     switch (below(10)) {
@@ -325,7 +269,7 @@ TEST_CASE("random changes agree with a plain hash", "[hash]") {
         if (below(2) == 0) hash.expire_due();
         break;
       case 7:
-        hash.commit();
+        below(30) == 0 ? hash.reopen() : hash.commit();
         break;
       case 8:
         if (below(40) != 0) break;

@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -10,8 +9,8 @@
 
 #include "src/types/key_walk.h"
 #include "storage/codec.h"
-#include "storage/engine.h"
-#include "tests/storage/temporary_directory.h"
+#include "storage/reader.h"
+#include "tests/src/typed_store.h"
 
 namespace ingot::types {
 namespace {
@@ -19,21 +18,9 @@ namespace {
 constexpr storage::KeyspaceId kKeyspace = 0x1ff;  // ends in a byte that carries
 constexpr std::string_view kHighKeys[] = {"\xff", "\xff\xff", "\xff\xff\x01"};
 
-std::vector<std::string> engines() {
-#ifdef __SANITIZE_THREAD__
-  return {"memory"};  // the others are not built for the thread sanitizer
-#else
-  return {"rocksdb", "leveldb", "memory"};
-#endif
-}
-
 class Keys {
  public:
-  explicit Keys(const std::string& engine) {
-    auto [opened, status] =
-        storage::open_engine(engine, {.path = directory_.file("db"), .cache_bytes = 16 << 20});
-    REQUIRE(status.ok());
-    engine_ = std::move(opened);
+  explicit Keys(const std::string& engine) : store_(engine) {
     // Of the neighbours nothing must ever be seen.
     add("neighbour", kKeyspace - 1);
     add("neighbour", kKeyspace + 1);
@@ -45,15 +32,16 @@ class Keys {
     put(key, keyspace, record);
   }
   void put(std::string_view key, storage::KeyspaceId keyspace, std::string_view record) {
-    auto batch = engine_->new_batch();
-    batch->put(storage::Space::kMeta, storage::meta_key(keyspace, key), record);
-    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
+    store_.overlay().put(storage::Space::kMeta, storage::meta_key(keyspace, key), record);
   }
-  storage::EngineReader reader() { return {*engine_, nullptr, storage::Tier::kDisk}; }
+  // What has been put is on the engine from now on.
+  storage::EngineReader reader() {
+    if (!store_.overlay().empty()) store_.commit();
+    return {store_.engine(), nullptr, storage::Tier::kDisk};
+  }
 
  private:
-  storage::TemporaryDirectory directory_;
-  std::unique_ptr<storage::Engine> engine_;
+  TypedStore store_;
 };
 
 std::vector<std::string> names(KeyWalk& walk) {
@@ -63,7 +51,7 @@ std::vector<std::string> names(KeyWalk& walk) {
 }
 
 TEST_CASE("a walk sees the keys with its prefix and no others", "[keywalk]") {
-  Keys keys(GENERATE(from_range(engines())));
+  Keys keys(each_engine());
   for (const char* key : {"", "a", "b", "b:1", "b:2", "b;", "c"}) keys.add(key);
   for (const std::string_view key : kHighKeys) keys.add(key);
   auto reader = keys.reader();
@@ -99,7 +87,7 @@ TEST_CASE("a walk sees the keys with its prefix and no others", "[keywalk]") {
 }
 
 TEST_CASE("an unreadable record latches", "[keywalk]") {
-  Keys keys("memory");
+  Keys keys(each_engine());
   keys.put("k", kKeyspace, "?");
   auto reader = keys.reader();
   KeyWalk walk(reader, kKeyspace, {});
@@ -119,7 +107,7 @@ std::string chosen(Keys& keys, std::mt19937_64& random) {
 }
 
 TEST_CASE("a random key of none, one and few", "[keywalk]") {
-  Keys keys(GENERATE(from_range(engines())));
+  Keys keys(each_engine());
   std::mt19937_64 random(1);
   CHECK(chosen(keys, random) == "(none)");
   keys.add("only");
@@ -139,7 +127,7 @@ std::map<char, int> drawn(Keys& keys, size_t at, int draws) {
 }
 
 TEST_CASE("random keys are spread over many like ones", "[keywalk]") {
-  Keys keys(GENERATE(from_range(engines())));
+  Keys keys(each_engine());
   for (int i = 0; i < 3000; ++i) {
     char name[16];
     std::snprintf(name, sizeof(name), "key:%06d", i * 333);
@@ -158,7 +146,7 @@ TEST_CASE("random keys are spread over many like ones", "[keywalk]") {
 }
 
 TEST_CASE("gaps between keys draw no more than their share", "[keywalk]") {
-  Keys keys("memory");
+  Keys keys(each_engine());
   // Hexadecimal digits, whose bytes are not next to each other.
   for (int i = 0; i < 4096; ++i) {
     char name[16];
@@ -176,7 +164,7 @@ TEST_CASE("gaps between keys draw no more than their share", "[keywalk]") {
 }
 
 TEST_CASE("random keys among keys that begin others", "[keywalk]") {
-  Keys keys("memory");
+  Keys keys(each_engine());
   std::string name;
   for (int i = 0; i < 100; ++i) keys.add(name += '\xff');
   keys.add("");

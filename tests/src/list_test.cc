@@ -1,51 +1,32 @@
-// Lists against a plain deque: every change in small, dense and gapped form, across commits.
+// Lists against a plain deque, on every engine: every change in small, dense and gapped form,
+// across commits.
 #include "src/types/list_value.h"
 
 #include <catch2/catch.hpp>
 #include <deque>
 #include <random>
 
-#include "src/types/keyspace.h"
-#include "storage/engine.h"
+#include "tests/src/typed_store.h"
 
 namespace ingot::types {
 namespace {
 
-class Ids : public CollectionIds {
+// One key's list.
+class OneList : public TypedStore {
  public:
-  storage::CollectionId next() override { return ++last_; }
-
- private:
-  storage::CollectionId last_ = 0;
-};
-
-class Data {
- public:
-  explicit Data(uint64_t inline_max) : inline_max_(inline_max) { state_.databases = {0}; }
+  OneList(const std::string& engine, uint64_t inline_max)
+      : TypedStore(engine), inline_max_(inline_max) {}
 
   template <typename Change>
   void change(const Change& change) {
-    KeyWriter keys(overlay_, state_, ids_, effects_, 1, nullptr, false);
-    Record before;
-    const bool found = keys.find(0, "l", &before);
-    ListWriter list(keys, 0, "l", found ? &before : nullptr, inline_max_);
-    change(list);
-    list.finish();
-    REQUIRE_FALSE(overlay_.failed());
-  }
-  void commit() {
-    auto batch = engine_->new_batch();
-    overlay_.write_to(batch.get());
-    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
-    overlay_.clear();
+    TypedStore::change<ListWriter>(inline_max_, change);
+    REQUIRE_FALSE(overlay().failed());
   }
   void check(const std::deque<std::string>& model, std::mt19937_64& random) {
-    KeyReader keys(overlay_, state_.databases, 1, nullptr);
-    Record record;
-    const bool found = keys.find(0, "l", &record);
-    REQUIRE(found == !model.empty());
-    if (!found) return;
-    ListReader list(overlay_, record);
+    REQUIRE(exists() == !model.empty());
+    if (model.empty()) return;
+    const Record found = record();
+    ListReader list(overlay(), found);
     REQUIRE(list.length() == model.size());
     const size_t from = random() % model.size();
     std::deque<std::string> read;
@@ -64,16 +45,11 @@ class Data {
     std::string element;
     REQUIRE(list.get(index, &element));
     REQUIRE(element == model[index]);
-    REQUIRE_FALSE(overlay_.failed());
+    REQUIRE_FALSE(overlay().failed());
   }
 
  private:
   const uint64_t inline_max_;
-  std::unique_ptr<storage::Engine> engine_ = storage::open_memory({}).first;
-  storage::Overlay overlay_{*engine_, nullptr, storage::Tier::kDisk};
-  KeyspaceState state_;
-  Ids ids_;
-  Effects effects_;
 };
 
 // The first `count` equal ones go, from the back when negative.
@@ -103,9 +79,9 @@ TEST_CASE("a list does what a deque does, in every form", "[list]") {
   const uint64_t seed = GENERATE(1, 2);
   INFO("inline_max " << inline_max << " insertions " << insertions << " seed " << seed);
   std::mt19937_64 random(seed);
-  Data data(inline_max);
+  OneList data(each_engine(), inline_max);
   std::deque<std::string> model;
-  for (int step = 0; step < 3000; ++step) {
+  for (size_t step = 0; step < data.steps(3000); ++step) {
     const std::string element = "e" + std::to_string(random() % 40);
     const ListEnd end = random() % 2 == 0 ? ListEnd::kLeft : ListEnd::kRight;
     const int kind = static_cast<int>(random() % 12);
@@ -135,19 +111,20 @@ TEST_CASE("a list does what a deque does, in every form", "[list]") {
     });
     if (step % 7 == 0) data.check(model, random);
     if (step % 50 == 0) data.commit();
+    if (step % 300 == 299) data.reopen();
   }
   data.check(model, random);
 }
 
 TEST_CASE("insertions at one place find room for ever", "[list]") {
   std::mt19937_64 random(1);
-  Data data(0);
+  OneList data(each_engine(), 0);
   std::deque<std::string> model = {"a", "b"};
   data.change([&](ListWriter& list) {
     for (const std::string& element : model) list.push(ListEnd::kRight, element);
   });
   const bool before = GENERATE(true, false);
-  for (int i = 0; i < 2000; ++i) {
+  for (size_t i = 0; i < data.steps(2000); ++i) {
     const std::string element = std::to_string(i);
     data.change(
         [&](ListWriter& list) { REQUIRE(list.insert(before, before ? "b" : "a", element)); });

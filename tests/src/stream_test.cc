@@ -5,15 +5,12 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 #include <map>
-#include <memory>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "storage/engine.h"
-#include "tests/storage/temporary_directory.h"
-#include "tests/storage/test_engine.h"
+#include "tests/src/typed_store.h"
 
 namespace ingot::types {
 namespace {
@@ -23,14 +20,6 @@ using storage::Space;
 constexpr uint64_t kAlwaysLarge = 0;
 constexpr uint64_t kOften = 400;  // crossed now and then
 constexpr uint64_t kAlwaysSmall = 1 << 20;
-
-class Ids : public CollectionIds {
- public:
-  storage::CollectionId next() override { return next_++; }
-
- private:
-  storage::CollectionId next_ = 7;
-};
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -74,24 +63,16 @@ std::string told_by(const StreamReader& stream) {
   return text;
 }
 
-// One key's stream through a writer whose groups are committed now and then.
-class OneStream {
+// One key's stream.
+class OneStream : public TypedStore {
  public:
-  explicit OneStream(uint64_t inline_max, const std::string& engine = "memory")
-      : inline_max_(inline_max), engine_name_(engine) {
-    state_.databases = {0};
-    open();
-  }
+  OneStream(const std::string& engine, uint64_t inline_max)
+      : TypedStore(engine), inline_max_(inline_max) {}
 
   template <typename Change>
   void change(const Change& change) {
-    KeyWriter keys(*overlay_, state_, ids_, effects_, 1, nullptr, false);
-    Record before;
-    const bool found = keys.find(0, "s", &before);
-    StreamWriter stream(keys, 0, "s", found ? &before : nullptr, inline_max_);
-    change(stream);
-    stream.finish();
-    REQUIRE_FALSE(overlay_->failed());
+    TypedStore::change<StreamWriter>(inline_max_, change);
+    REQUIRE_FALSE(overlay().failed());
   }
   void add(uint64_t ms, std::string_view value) {
     change([&](StreamWriter& stream) {
@@ -99,68 +80,23 @@ class OneStream {
       stream.add({ms, 1}, fields);
     });
   }
-  void remove_key() {
-    KeyWriter keys(*overlay_, state_, ids_, effects_, 1, nullptr, false);
-    keys.remove(0, "s", record());
-  }
-  Record record() {
-    KeyReader keys(*overlay_, state_.databases, 1, nullptr);
-    Record found;
-    REQUIRE(keys.peek(0, "s", &found));
-    return found;
-  }
-  bool is_large() { return record().collection().has_value(); }
   std::string told() {
     const Record found = record();
-    const std::string text = told_by(StreamReader(*overlay_, found));
-    CHECK_FALSE(overlay_->failed());
+    const std::string text = told_by(StreamReader(overlay(), found));
+    CHECK_FALSE(overlay().failed());
     return text;
   }
-  std::string stored() {
-    std::string bytes;
-    REQUIRE(overlay_->get(Space::kMeta, storage::meta_key(0, "s"), &bytes));
-    return hex(bytes);
-  }
+  std::string stored() { return hex(record().bytes()); }
   std::vector<std::string> data() {
-    const auto cursor = overlay_->cursor(Space::kData, {}, {});
     std::vector<std::string> records;
-    for (cursor->seek(""); cursor->valid(); cursor->next()) {
-      records.push_back(hex(cursor->key()) + " -> " + hex(cursor->value()));
+    for (const auto& [key, value] : records_of(Space::kData)) {
+      records.push_back(hex(key) + " -> " + hex(value));
     }
     return records;
   }
-  void commit() {
-    auto batch = engine_->new_batch();
-    overlay_->write_to(batch.get());
-    REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
-    overlay_->clear();
-  }
-  void reopen() {
-    commit();
-    if (engine_name_ != "memory") open();
-  }
-  storage::Overlay& overlay() { return *overlay_; }
-  Effects& effects() { return effects_; }
 
  private:
-  void open() {
-    overlay_.reset();
-    engine_.reset();
-    auto [engine, status] = storage::open_engine(
-        engine_name_, {.path = directory_.file("data"), .cache_bytes = 16 << 20});
-    REQUIRE(status.ok());
-    engine_ = std::move(engine);
-    overlay_ = std::make_unique<storage::Overlay>(*engine_, nullptr, storage::Tier::kDisk);
-  }
-
   const uint64_t inline_max_;
-  const std::string engine_name_;
-  storage::TemporaryDirectory directory_;
-  std::unique_ptr<storage::Engine> engine_;
-  std::unique_ptr<storage::Overlay> overlay_;
-  KeyspaceState state_;
-  Ids ids_;
-  Effects effects_;
 };
 
 // What a stream is to those who use it.
@@ -322,12 +258,13 @@ TEST_CASE("the examples of docs/format.md: a stream", "[stream]") {
       "00000000000000050000000000000001"
       "00000000000000000000000000000000"
       "01000000000000000000000000000000";
-  OneStream small(1024);
+  const std::string engine = each_engine();
+  OneStream small(engine, 1024);
   small.add(5, "v");
   CHECK(small.stored() == "06" + notes + "110000000000000000050000000000000001" + "050001660176");
   CHECK(small.data().empty());
 
-  OneStream large(kAlwaysLarge);
+  OneStream large(engine, kAlwaysLarge);
   large.add(5, "v");
   CHECK(large.stored() ==
         "26"
@@ -343,8 +280,9 @@ TEST_CASE("the examples of docs/format.md: a stream", "[stream]") {
 TEST_CASE("a stream is small up to the limit, whatever makes it longer", "[stream]") {
   const std::string growing = GENERATE("entries", "groups", "consumers", "pending");
   INFO(growing);
-  OneStream stream(500);
-  OneStream never(kAlwaysSmall);
+  const std::string engine = each_engine();
+  OneStream stream(engine, 500);
+  OneStream never(engine, kAlwaysSmall);
   size_t bytes = 0;
   for (uint64_t i = 1; i < 60; ++i) {
     for (OneStream* each : {&stream, &never}) {
@@ -383,12 +321,11 @@ TEST_CASE("a stream is small up to the limit, whatever makes it longer", "[strea
 }
 
 TEST_CASE("random changes agree with a plain stream, in every form", "[stream]") {
-  const std::string engine = GENERATE(from_range(storage::engines_under_test()));
   const uint64_t inline_max = GENERATE(kAlwaysLarge, kOften, kAlwaysSmall);
+  OneStream stream(each_engine(), inline_max);
   const uint64_t seed = std::random_device{}();
-  INFO(engine << ", inline_max " << inline_max << ", seed " << seed);
+  INFO("inline_max " << inline_max << ", seed " << seed);
   Dice dice(seed);
-  OneStream stream(inline_max, engine);
   Model model;
   for (int step = 0; step < 1500; ++step) {
     if (step % 40 == 39) stream.commit();
@@ -403,7 +340,7 @@ TEST_CASE("random changes agree with a plain stream, in every form", "[stream]")
 }
 
 TEST_CASE("bytes that are no stream are an error", "[stream]") {
-  OneStream stream(1024);
+  OneStream stream(each_engine(), 1024);
   stream.add(5, "v");
   const std::string good(stream.record().payload());
   const std::string notes = good.substr(0, good.size() - 24);
@@ -415,13 +352,10 @@ TEST_CASE("bytes that are no stream are an error", "[stream]") {
            notes + std::string("\x02\x01g\0", 4),     // an element is never empty
        }) {
     INFO(hex(bad));
-    std::string record;
-    storage::encode_metadata({.type = storage::ValueType::kStream, .payload = bad}, &record);
-    stream.overlay().put(Space::kMeta, storage::meta_key(0, "s"), record);
+    stream.replace_record({.type = storage::ValueType::kStream, .payload = bad});
     const Record found = stream.record();
     told_by(StreamReader(stream.overlay(), found));
-    CHECK(stream.overlay().error().code() == storage::Status::Code::kCorruption);
-    stream.overlay().reset_outcome();
+    CHECK(stream.take_error().code() == storage::Status::Code::kCorruption);
   }
 }
 
