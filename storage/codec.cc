@@ -2,8 +2,9 @@
 #include "storage/codec.h"
 
 #include <bit>
-#include <cassert>
 #include <cstring>
+
+#include "storage/check.h"
 
 namespace ingot::storage {
 
@@ -32,7 +33,7 @@ void append_raw(std::string* out, T value) {
 
 template <typename T>
 T read_raw(std::string_view bytes) {
-  assert(bytes.size() >= sizeof(T));
+  INGOT_CHECK(bytes.size() >= sizeof(T));
   T value;
   std::memcpy(&value, bytes.data(), sizeof(T));
   return value;

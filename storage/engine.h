@@ -91,9 +91,8 @@ struct KeyRange {
 };
 
 struct Capabilities {
-  bool probe = false;              // Tier::kCacheOnly can answer
-  bool checkpoint = false;         // checkpoint() works
-  bool concurrent_writes = false;  // write() from several threads proceeds in parallel
+  bool probe = false;       // Tier::kCacheOnly can answer
+  bool checkpoint = false;  // checkpoint() works
 };
 
 // Figures for INFO and for the memory bound; counters since open.
@@ -146,12 +145,6 @@ class Engine {
   // may be null: the latest committed state. `error` may be null.
   virtual Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
                      std::string* value, Status* error) = 0;
-
-  // Many point reads of one space at one state; (*values)[i] and (*outcomes)[i] answer keys[i].
-  virtual void multi_get(const Snapshot* snapshot, Space space,
-                         std::span<const std::string_view> keys, Tier tier,
-                         std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                         Status* error) = 0;
 
   virtual std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) = 0;
   virtual std::unique_ptr<Snapshot> new_snapshot() = 0;

@@ -1,8 +1,9 @@
 // The overlay and its merging cursor; see overlay.h.
 #include "storage/overlay.h"
 
-#include <cassert>
 #include <cstring>
+
+#include "storage/check.h"
 
 namespace ingot::storage {
 
@@ -88,7 +89,7 @@ void Overlay::uncommitted(Space space, std::string_view lower, std::string_view 
 }
 
 void Overlay::put(Space space, std::string_view key, std::string_view value) {
-  assert(!value.empty());
+  INGOT_CHECK(!value.empty());
   change(space, key, {.value = arena_.copy(value)});
 }
 
@@ -113,12 +114,15 @@ void Overlay::change(Space space, std::string_view key, Change change) {
 }
 
 void Overlay::rollback(Savepoint savepoint) {
+  INGOT_CHECK(savepoint <= undo_.size());  // of this group
   while (undo_.size() > savepoint) {
     const Undo& undo = undo_.back();
+    const auto changed = changes_.find(undo.key);
+    INGOT_CHECK(changed != changes_.end());
     if (undo.existed) {
-      changes_.find(undo.key)->second = undo.before;
+      changed->second = undo.before;
     } else {
-      changes_.erase(undo.key);
+      changes_.erase(changed);
       if (ordered_) order_.erase(undo.key);
     }
     undo_.pop_back();

@@ -5,6 +5,7 @@
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
 #include "src/settings/config.h"
+#include "storage/check.h"
 
 namespace ingot::data {
 
@@ -52,6 +53,7 @@ BuiltCollection::~BuiltCollection() {
 }
 
 void BuiltCollection::put(Space space, std::string_view element, std::string_view record) {
+  INGOT_CHECK(!record.empty());
   if (!status_.ok()) return;
   if (!marked_) {
     batch_->put(Space::kGarbage, garbage_key(id_), kMarker);

@@ -9,6 +9,7 @@
 #include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
 #include "src/metrics/stats.h"
+#include "storage/check.h"
 
 namespace ingot::exec {
 
@@ -276,6 +277,8 @@ Status Group::commit(storage::Durability durability) {
   } else {
     state_.rollback({.count_changes = 0, .databases_before = 0, .orders = 0});
   }
+  // A group that is over has no unit left to run on its overlay.
+  INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
   taken_ = {};
   overlay_.clear();
   state_.end_group();

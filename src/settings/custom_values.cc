@@ -179,8 +179,8 @@ std::vector<std::string> notify_lines(const SettingRow& row, const Settings& set
 
 // latency-tracking-info-percentiles: numbers from 0 to 100.
 
-Error parse_percentiles(const SettingRow&, Settings& settings, Values values, bool) {
-  std::vector<double> made;
+Error parse_percentiles(const SettingRow& row, Settings& settings, Values values, bool) {
+  std::string made;
   for (const std::string& value : without_empty(values)) {
     char* end = nullptr;
     const double percentile = std::strtod(value.c_str(), &end);
@@ -192,25 +192,17 @@ Error parse_percentiles(const SettingRow&, Settings& settings, Values values, bo
     if (percentile < 0 || percentile > 100) {
       return "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
     }
-    made.push_back(percentile);
-  }
-  settings.latency_percentiles = std::move(made);
-  return {};
-}
-
-std::string print_percentiles(const SettingRow&, const Settings& settings) {
-  std::string made;
-  for (const double percentile : settings.latency_percentiles) {
     std::string text = fmt::format("{:f}", percentile);
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
     made += (made.empty() ? "" : " ") + text;
   }
-  return made;
+  keep_value(row, settings, std::move(made));
+  return {};
 }
 
 std::vector<std::string> percentile_lines(const SettingRow& row, const Settings& settings) {
-  return {empty_quoted(print_percentiles(row, settings))};
+  return {empty_quoted(print_kept(row, settings))};
 }
 
 // save: pairs of seconds and changes; several lines of a file add up.
@@ -319,7 +311,7 @@ const CustomValue kDirValue = {parse_dir, print_dir, dir_lines};
 const CustomValue kOutputLimitsValue = {parse_output_limits, print_output_limits,
                                         output_limit_lines};
 const CustomValue kNotifyValue = {parse_notify, print_notify, notify_lines};
-const CustomValue kPercentilesValue = {parse_percentiles, print_percentiles, percentile_lines};
+const CustomValue kPercentilesValue = {parse_percentiles, print_kept, percentile_lines};
 const CustomValue kSaveValue = {parse_save, print_kept, save_lines};
 const CustomValue kHzValue = {parse_hz, print_kept};
 const CustomValue kOomScoresValue = {parse_oom_scores, print_kept};

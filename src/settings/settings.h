@@ -106,15 +106,8 @@ struct Settings {
   uint64_t stream_node_max_bytes = 4096;
   int64_t stream_node_max_entries = 100;
 
-  // Observation and scripts
-  int64_t slowlog_log_slower_than = 10000;  // microseconds; -1: off
-  uint64_t slowlog_max_len = 128;
-  int64_t latency_monitor_threshold = 0;  // milliseconds; 0: off
-  bool latency_tracking = true;
-  std::vector<double> latency_percentiles = {50, 99, 99.9};
+  // Observation
   uint32_t notify_keyspace_events = 0;  // bits of namespace notify
-  int64_t busy_reply_threshold = 5000;  // milliseconds
-  uint64_t tracking_table_max_keys = 1000000;
 
   // Settings of Redis that mean nothing here, by name, where they differ from their default.
   std::map<std::string, std::string, std::less<>> kept;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/types/packed.h"
+#include "storage/check.h"
 
 namespace ingot::types {
 
@@ -234,6 +235,7 @@ std::optional<CountedOrder::Node> CountedOrderWriter::find_node(Level level,
 }
 
 void CountedOrderWriter::put(Level level, const Node& node) {
+  INGOT_CHECK(!node.bound.empty());
   overlay_.put(Space::kOrder, key(level, node.bound), encode(node));
   index_.set(id_, level, node);
 }
@@ -313,6 +315,7 @@ void CountedOrderWriter::move(std::string_view from, std::string_view to, bool m
 }
 
 void CountedOrderWriter::split(Leaf at) {
+  INGOT_CHECK(at.items.size() > 1);  // neither half is empty
   const auto half = at.items.begin() + static_cast<ptrdiff_t>(at.items.size() / 2);
   Leaf left{.bound = bound_of(std::prev(half)->bytes), .items = {at.items.begin(), half}};
   at.items.erase(at.items.begin(), half);
@@ -371,6 +374,7 @@ void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
 }
 
 void CountedOrderBuilder::add(std::string_view item, bool marked) {
+  INGOT_CHECK(leaf_.items.empty() || leaf_.items.back().bytes < item);
   // Not before the next item comes: the last record of a level has a bound of its own.
   if (leaf_.items.size() >= kLeafItemsBuilt || leaf_.bytes() >= kLeafBytesBuilt) {
     flush(bound_of(leaf_.items.back().bytes));
@@ -383,6 +387,8 @@ void CountedOrderBuilder::finish() {
 }
 
 void CountedOrderBuilder::flush(std::string bound) {
+  INGOT_CHECK(leaf_.items.empty() || bound == kLastBound ||
+              bound == bound_of(leaf_.items.back().bytes));
   const bool last = bound == kLastBound;
   middle_ += leaf_.items.size();
   leaf_.bound = bound;

@@ -6,6 +6,7 @@
 
 #include "src/types/access_clock.h"
 #include "src/types/hash_value.h"
+#include "storage/check.h"
 
 namespace ingot::types {
 
@@ -300,10 +301,14 @@ void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntr
 }
 
 void KeyspaceState::rollback(const Savepoint& savepoint) {
+  INGOT_CHECK(savepoint.count_changes <= count_changes.size());
+  INGOT_CHECK(savepoint.databases_before <= databases_before.size());
   while (count_changes.size() > savepoint.count_changes) {
     const CountChange& change = count_changes.back();
-    counts[change.keyspace].keys -= static_cast<uint64_t>(change.keys);
-    counts[change.keyspace].expires -= static_cast<uint64_t>(change.expires);
+    const auto changed = counts.find(change.keyspace);
+    INGOT_CHECK(changed != counts.end());
+    changed->second.keys -= static_cast<uint64_t>(change.keys);
+    changed->second.expires -= static_cast<uint64_t>(change.expires);
     count_changes.pop_back();
   }
   if (databases_before.size() > savepoint.databases_before) {
@@ -333,6 +338,8 @@ Effects::Savepoint Effects::savepoint() const {
 }
 
 void Effects::rollback(const Savepoint& savepoint) {
+  INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.events <= events.size());
+  INGOT_CHECK(savepoint.collections <= dropped_collections.size());
   touched.resize(savepoint.touched);
   swapped.resize(savepoint.swapped);
   watched.resize(savepoint.watched);

@@ -1,5 +1,6 @@
 // See order_index.h.
 #include "src/types/order_index.h"
+#include "storage/check.h"
 
 #include <algorithm>
 #include <utility>
@@ -71,6 +72,7 @@ void OrderIndex::restore(const Undo& undo) {
 }
 
 void OrderIndex::rollback(size_t savepoint) {
+  INGOT_CHECK(savepoint <= undo_.size());
   while (undo_.size() > savepoint) {
     const size_t size = undo_.size();
     restore(Undo(undo_.back()));

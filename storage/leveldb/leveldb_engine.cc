@@ -84,9 +84,6 @@ class LeveldbEngine : public Engine {
 
   Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
              std::string* value, Status* error) override;
-  void multi_get(const Snapshot* snapshot, Space space, std::span<const std::string_view> keys,
-                 Tier tier, std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                 Status* error) override;
   std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override {
     return make_leveldb_cursor(db_.get(), space, raw(options.snapshot), options);
   }
@@ -212,23 +209,6 @@ Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   if (status.IsNotFound()) return Lookup::kAbsent;
   if (error != nullptr) *error = to_status(status);
   return Lookup::kError;
-}
-
-void LeveldbEngine::multi_get(const Snapshot* snapshot, Space space,
-                              std::span<const std::string_view> keys, Tier tier,
-                              std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                              Status* error) {
-  values->resize(keys.size());
-  outcomes->assign(keys.size(), Lookup::kMiss);
-  if (tier == Tier::kCacheOnly) return;
-  std::unique_ptr<Snapshot> own;
-  if (snapshot == nullptr) {
-    own = new_snapshot();
-    snapshot = own.get();
-  }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    (*outcomes)[i] = get(snapshot, space, keys[i], tier, &(*values)[i], error);
-  }
 }
 
 Status LeveldbEngine::write(const Batch& batch, Durability durability) {

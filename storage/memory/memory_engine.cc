@@ -114,22 +114,6 @@ Lookup MemoryEngine::get(const Snapshot* snapshot, Space space, std::string_view
   return Lookup::kFound;
 }
 
-void MemoryEngine::multi_get(const Snapshot* snapshot, Space space,
-                             std::span<const std::string_view> keys, Tier tier,
-                             std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                             Status* error) {
-  std::unique_ptr<Snapshot> own;
-  if (snapshot == nullptr) {
-    own = new_snapshot();
-    snapshot = own.get();
-  }
-  values->resize(keys.size());
-  outcomes->resize(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    (*outcomes)[i] = get(snapshot, space, keys[i], tier, &(*values)[i], error);
-  }
-}
-
 std::unique_ptr<Cursor> MemoryEngine::new_cursor(Space space, const CursorOptions& options) {
   uint64_t sequence = 0;
   if (options.snapshot == nullptr) {

@@ -40,9 +40,6 @@ class MemoryEngine : public Engine {
 
   Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
              std::string* value, Status* error) override;
-  void multi_get(const Snapshot* snapshot, Space space, std::span<const std::string_view> keys,
-                 Tier tier, std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                 Status* error) override;
   std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override;
   std::unique_ptr<Snapshot> new_snapshot() override;
   std::unique_ptr<Batch> new_batch() override;

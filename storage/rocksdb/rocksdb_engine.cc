@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "storage/check.h"
 #include "storage/rocksdb/fault_file_system.h"
 #include "storage/rocksdb/rocksdb_cursor.h"
 #include "storage/rocksdb/rocksdb_listener.h"
@@ -36,10 +37,10 @@ class RocksdbBatch : public Batch {
 
   // These fail only for a key or value above 4 GB, which the protocol's limits rule out.
   void put(Space space, std::string_view key, std::string_view value) override {
-    batch_.Put(handles_[static_cast<size_t>(space)], key, value).PermitUncheckedError();
+    INGOT_CHECK(batch_.Put(handles_[static_cast<size_t>(space)], key, value).ok());
   }
   void remove(Space space, std::string_view key) override {
-    batch_.Delete(handles_[static_cast<size_t>(space)], key).PermitUncheckedError();
+    INGOT_CHECK(batch_.Delete(handles_[static_cast<size_t>(space)], key).ok());
   }
   void clear() override { batch_.Clear(); }
   size_t bytes() const override { return batch_.GetDataSize(); }
@@ -123,7 +124,7 @@ std::string RocksdbEngine::version() const {
 }
 
 Capabilities RocksdbEngine::capabilities() const {
-  return {.probe = true, .checkpoint = true, .concurrent_writes = true};
+  return {.probe = true, .checkpoint = true};
 }
 
 Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
@@ -132,28 +133,6 @@ Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   return to_lookup(status, tier, value->empty(), error);
 }
 
-void RocksdbEngine::multi_get(const Snapshot* snapshot, Space space,
-                              std::span<const std::string_view> keys, Tier tier,
-                              std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                              Status* error) {
-  values->resize(keys.size());
-  outcomes->resize(keys.size());
-  if (tier == Tier::kCacheOnly) {
-    peek_each(snapshot, space, keys, values, outcomes, error);
-    return;
-  }
-  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
-  std::vector<rocksdb::PinnableSlice> found(keys.size());
-  std::vector<rocksdb::Status> statuses(keys.size());
-  db_->MultiGet(read_options(snapshot, tier), handle(space), keys.size(), slices.data(),
-                found.data(), statuses.data());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    (*outcomes)[i] = to_lookup(statuses[i], tier, found[i].empty(), error);
-    if ((*outcomes)[i] == Lookup::kFound) (*values)[i].assign(found[i].data(), found[i].size());
-  }
-}
-
-// One by one, because RocksDB's MultiGet reads data blocks from the disk whatever the tier.
 void RocksdbEngine::peek_each(const Snapshot* snapshot, Space space,
                               std::span<const std::string_view> keys,
                               std::vector<std::string>* values, std::vector<Lookup>* outcomes,

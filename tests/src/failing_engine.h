@@ -64,17 +64,6 @@ class FailingEngine : public Engine {
     }
     return engine_->get(snapshot, space, key, tier, value, error);
   }
-  void multi_get(const Snapshot* snapshot, Space space, std::span<const std::string_view> keys,
-                 Tier tier, std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                 Status* error) override {
-    if (!reads_.take()) {
-      values->assign(keys.size(), {});
-      outcomes->assign(keys.size(), Lookup::kError);
-      if (error != nullptr) *error = failure();
-      return;
-    }
-    engine_->multi_get(snapshot, space, keys, tier, values, outcomes, error);
-  }
   std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override {
     return std::make_unique<FailingCursor>(engine_->new_cursor(space, options), reads_);
   }

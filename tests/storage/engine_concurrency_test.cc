@@ -64,17 +64,15 @@ class Writer {
 std::string common_number(Engine* engine, const Snapshot* snapshot) {
   std::vector<std::string> names;
   for (int i = 0; i < kKeys; ++i) names.push_back(key_of(i));
-  const std::vector<std::string_view> keys(names.begin(), names.end());
   std::string number;
-  if (engine->get(snapshot, Space::kMeta, keys[0], Tier::kDisk, &number, nullptr) !=
+  if (engine->get(snapshot, Space::kMeta, names[0], Tier::kDisk, &number, nullptr) !=
       Lookup::kFound) {
     return "get found nothing";
   }
-  std::vector<std::string> values;
-  std::vector<Lookup> outcomes;
-  engine->multi_get(snapshot, Space::kData, keys, Tier::kDisk, &values, &outcomes, nullptr);
-  for (int i = 0; i < kKeys; ++i) {
-    if (outcomes[i] != Lookup::kFound || values[i] != number) return "multi_get differs from get";
+  std::string other;
+  for (const std::string& name : names) {
+    const Lookup outcome = engine->get(snapshot, Space::kData, name, Tier::kDisk, &other, nullptr);
+    if (outcome != Lookup::kFound || other != number) return "two spaces differ";
   }
   CursorOptions options;
   options.snapshot = snapshot;
@@ -134,23 +132,6 @@ TEST_CASE("a snapshot survives flushes and compactions") {
   }
   writer.stop();
   CHECK(is_number(number));
-}
-
-TEST_CASE("many reads at once see one state without a snapshot") {
-  TestEngine engine(GENERATE(from_range(engines_under_test())));
-  INFO(engine.name());
-  Writer writer(&*engine, 1);
-
-  std::vector<std::string> names;
-  for (int i = 0; i < 100; ++i) names.push_back(key_of(i % kKeys));
-  const std::vector<std::string_view> keys(names.begin(), names.end());
-  std::vector<std::string> values;
-  std::vector<Lookup> outcomes;
-  const auto end = std::chrono::steady_clock::now() + 200ms;
-  while (std::chrono::steady_clock::now() < end) {
-    engine->multi_get(nullptr, Space::kMeta, keys, Tier::kDisk, &values, &outcomes, nullptr);
-    REQUIRE(std::count(values.begin(), values.end(), values[0]) == 100);
-  }
 }
 
 TEST_CASE("a write that returned is seen by every thread") {

@@ -80,11 +80,6 @@ TEST_CASE("an empty value is a miss for a cache-only read") {
 
   REQUIRE(engine.put(kMeta, "k", "").ok());
   CHECK(engine.peek(kMeta, "k") == "<miss>");
-  std::vector<std::string> values;
-  std::vector<Lookup> outcomes;
-  const std::vector<std::string_view> keys = {"k"};
-  engine->multi_get(nullptr, kMeta, keys, Tier::kCacheOnly, &values, &outcomes, nullptr);
-  CHECK(outcomes == std::vector{Lookup::kMiss});
   CHECK(engine.get(kMeta, "k").empty());
 }
 
@@ -118,34 +113,6 @@ TEST_CASE("a batch is one change over all spaces, and its last word wins") {
 
   batch->clear();
   CHECK(engine->write(*batch, Durability::kSynced).ok());  // an empty batch is no error
-}
-
-TEST_CASE("many reads at once answer in the order of the keys") {
-  TestEngine engine(GENERATE(from_range(engines_under_test())));
-  INFO(engine.name());
-
-  std::vector<std::string> names;
-  for (int i = 0; i < 200; ++i) names.push_back("key" + std::to_string(i * 7919 % 200));
-  for (size_t i = 0; i < names.size(); i += 2)
-    REQUIRE(engine.put(kMeta, names[i], "v" + names[i]).ok());
-  const auto before = engine->new_snapshot();
-  REQUIRE(engine.put(kMeta, names[1], "later").ok());
-
-  std::vector<std::string_view> keys(names.begin(), names.end());
-  keys.push_back(keys.front());  // twice the same
-  std::vector<std::string> values;
-  std::vector<Lookup> outcomes;
-  for (const Snapshot* snapshot : std::vector<const Snapshot*>{nullptr, before.get()}) {
-    engine->multi_get(snapshot, kMeta, keys, Tier::kDisk, &values, &outcomes, nullptr);
-    REQUIRE(values.size() == keys.size());
-    REQUIRE(outcomes.size() == keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      CHECK(describe(outcomes[i], values[i]) == engine.get(kMeta, keys[i], snapshot));
-    }
-  }
-  CHECK(describe(outcomes[1], values[1]) == "<absent>");
-  engine->multi_get(nullptr, kMeta, {}, Tier::kDisk, &values, &outcomes, nullptr);
-  CHECK(values.empty());
 }
 
 TEST_CASE("reopening keeps what was written") {

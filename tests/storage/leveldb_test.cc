@@ -11,11 +11,6 @@ TEST_CASE("LevelDB: cache-only reads are misses, whatever they ask for") {
   REQUIRE(engine.put(Space::kMeta, "k", "v").ok());
   CHECK(engine.peek(Space::kMeta, "k") == "<miss>");
   CHECK(engine.peek(Space::kMeta, "absent") == "<miss>");
-  std::vector<std::string> values;
-  std::vector<Lookup> outcomes;
-  const std::vector<std::string_view> keys = {"k", "absent"};
-  engine->multi_get(nullptr, Space::kMeta, keys, Tier::kCacheOnly, &values, &outcomes, nullptr);
-  CHECK(outcomes == std::vector{Lookup::kMiss, Lookup::kMiss});
   CursorOptions options;
   options.tier = Tier::kCacheOnly;
   const auto cursor = engine->new_cursor(Space::kMeta, options);
