@@ -150,6 +150,15 @@ Error check_title(std::string_view value) {
 }
 
 constexpr auto kRows = std::to_array<SettingRow>({
+    // Observation and scripts
+    integer("slowlog-log-slower-than", "10000", -1, kLongMax),
+    integer("slowlog-max-len", "128", 0, kLongMax),
+    integer("latency-monitor-threshold", "0", 0, kLongMax),
+    boolean("latency-tracking", "yes"),
+    custom("latency-tracking-info-percentiles", "50 99 99.9", kPercentilesValue, kManyValues),
+    integer("busy-reply-threshold", "5000", 0, kLongMax, 0, "lua-time-limit"),
+    integer("tracking-table-max-keys", "1000000", 0, kLongMax, kUnsigned),
+
     // Eviction: Ingot keeps what is stored.
     choice("maxmemory-policy", "noeviction", kPolicyNames),
     integer("maxmemory-samples", "5", 1, kIntMax),
@@ -249,15 +258,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     // Network
     text("bind-source-addr"),
     integer("socket-mark-id", "0", 0, 4294967295, kImmutable | kUnsigned),
-
-    // Observation and scripts
-    integer("slowlog-log-slower-than", "10000", -1, kLongMax),
-    integer("slowlog-max-len", "128", 0, kLongMax),
-    integer("latency-monitor-threshold", "0", 0, kLongMax),
-    boolean("latency-tracking", "yes"),
-    custom("latency-tracking-info-percentiles", "50 99 99.9", kPercentilesValue, kManyValues),
-    integer("busy-reply-threshold", "5000", 0, kLongMax, 0, "lua-time-limit"),
-    integer("tracking-table-max-keys", "1000000", 0, kLongMax, kUnsigned),
 
     // Replication
     custom("replicaof", "", kReplicaOfValue, kImmutable | kManyValues, "slaveof"),
