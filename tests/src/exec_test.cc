@@ -116,6 +116,65 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
   CHECK(client.run({"GET", "k"}) == "$1\r\n2\r\n");
 }
 
+namespace {
+
+constexpr int kMany = 3000;  // more than the writer copies itself
+
+InProcessClient::Line many_members(std::string key) {
+  InProcessClient::Line line = {"SADD", std::move(key)};
+  for (int i = 0; i < kMany; ++i) line.push_back("member" + std::to_string(i));
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("a large value is built beside the writer, and linked", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  auto& built = server.services().data.stats.pool_built_units;
+  client.run(many_members("s"));
+  CHECK(client.pipeline({{"COPY", "s", "t"}, {"SREM", "s", "member7"}, {"SCARD", "t"}}) ==
+        ":1\r\n:1\r\n:3000\r\n");
+  CHECK(built == 1);
+  CHECK(client.pipeline({{"SISMEMBER", "t", "member7"}, {"SISMEMBER", "s", "member7"}}) ==
+        ":1\r\n:0\r\n");
+  CHECK(client.run({"SUNIONSTORE", "u", "s", "t"}) == ":3000\r\n");
+  CHECK(built == 2);
+  CHECK(client.pipeline({{"DBSIZE"}, {"COPY", "s", "t"}}) == ":3\r\n:0\r\n");
+}
+
+TEST_CASE("what only a transaction has is built in its place", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  client.run(many_members("s"));
+  const std::string reply = client.pipeline({{"MULTI"},
+                                             {"SADD", "s", "own"},
+                                             {"COPY", "s", "t"},
+                                             {"SISMEMBER", "t", "own"},
+                                             {"EXEC"},
+                                             {"SCARD", "t"}});
+  CHECK(reply.ends_with("*3\r\n:1\r\n:1\r\n:1\r\n:3001\r\n"));
+}
+
+TEST_CASE("what the pool cannot build fails its command at once", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  client.run(many_members("s"));
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.run({"COPY", "s", "t"}) ==
+        "-MISCONF Errors writing to the AOF file: No space left on device\r\n");
+  CHECK(server.services().data.stats.pool_built_units == 1);
+  REQUIRE(failing.try_resume().ok());
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.pipeline({{"MULTI"}, {"SET", "k", "v"}, {"COPY", "s", "t"}, {"EXEC"}})
+            .ends_with("-MISCONF Errors writing to the AOF file: No space left on device\r\n"));
+  REQUIRE(failing.try_resume().ok());
+  CHECK(client.pipeline({{"EXISTS", "t", "k"}, {"COPY", "s", "t"}, {"SCARD", "t"}, {"DBSIZE"}}) ==
+        ":0\r\n:1\r\n:3000\r\n:2\r\n");
+}
+
 TEST_CASE("many clients at a time", "[exec]") {
   InProcess server(memory(), 4);
   server.services().data.store.cache().set_capacity(1 << 20);
