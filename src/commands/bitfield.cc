@@ -10,6 +10,7 @@
 
 #include "src/commands/bit_args.h"
 #include "src/commands/families.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/types/bits.h"
 #include "src/types/string_value.h"
@@ -19,9 +20,9 @@ namespace {
 
 namespace flag = contract::flag;
 namespace key = contract::key;
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
-using contract::equals_ignore_case;
 using contract::key_at;
 using contract::ReadContext;
 using contract::WriteContext;
@@ -42,19 +43,11 @@ struct Operation {
   unsigned first_bit() const { return static_cast<unsigned>(offset % 8); }
 };
 
-// Null: no operation of that name with enough arguments behind it.
-std::optional<Operation::Kind> kind_named(std::string_view word, size_t arguments) {
-  using Kind = Operation::Kind;
-  if (equals_ignore_case(word, "get") && arguments >= 2) return Kind::kGet;
-  if (equals_ignore_case(word, "set") && arguments >= 3) return Kind::kSet;
-  if (equals_ignore_case(word, "incrby") && arguments >= 3) return Kind::kIncrby;
-  return std::nullopt;
-}
-
-std::optional<Overflow> overflow_named(std::string_view word) {
-  if (equals_ignore_case(word, "wrap")) return Overflow::kWrap;
-  if (equals_ignore_case(word, "sat")) return Overflow::kSaturate;
-  if (equals_ignore_case(word, "fail")) return Overflow::kFail;
+// Nothing: no operation of that name with enough arguments behind it.
+std::optional<Operation::Kind> read_kind(ArgReader& reader) {
+  if (reader.word("get", 2)) return Operation::Kind::kGet;
+  if (reader.word("set", 3)) return Operation::Kind::kSet;
+  if (reader.word("incrby", 3)) return Operation::Kind::kIncrby;
   return std::nullopt;
 }
 
@@ -73,38 +66,35 @@ template <typename Context>
 std::optional<std::vector<Operation>> parse_operations(Context& ctx, Args args) {
   std::vector<Operation> operations;
   Overflow overflow = Overflow::kWrap;
-  auto refuse = [&](std::string_view error) {
-    ctx.reply.error(error);
-    return std::nullopt;
-  };
-  for (size_t i = 2; i < args.size(); ++i) {
-    const size_t left = args.size() - i - 1;
-    if (equals_ignore_case(args[i], "overflow") && left >= 1) {
-      const std::optional<Overflow> named = overflow_named(args[++i]);
-      if (!named) return refuse("ERR Invalid OVERFLOW type specified");
-      overflow = *named;
+  ArgReader reader(args, 2);
+  while (reader.more()) {
+    if (reader.word("overflow", 1)) {
+      const auto named = reader.choice<Overflow>(
+          {{"wrap", Overflow::kWrap}, {"sat", Overflow::kSaturate}, {"fail", Overflow::kFail}});
+      if (!named) reader.fail("ERR Invalid OVERFLOW type specified");
+      overflow = named.value_or(Overflow::kWrap);
       continue;
     }
-    const std::optional<Operation::Kind> kind = kind_named(args[i], left);
-    if (!kind) return refuse(contract::error::kSyntax);
-    const std::optional<FieldType> type = field_type(args[i + 1]);
+    const std::optional<Operation::Kind> kind = read_kind(reader);
+    if (!kind) reader.fail(contract::error::kSyntax);
+    const std::optional<FieldType> type = field_type(reader.text());
     if (!type) {
-      return refuse(
+      reader.fail(
           "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported "
           "but i64 is.");
     }
-    const std::optional<uint64_t> offset = bit_position(ctx, args[i + 2], type->bits);
+    if (reader.failed()) break;
+    const std::optional<uint64_t> offset = bit_position(ctx, reader.text(), type->bits);
     if (!offset) return std::nullopt;
-    Operation operation{.kind = *kind, .type = *type, .offset = *offset, .overflow = overflow};
-    i += 2;
-    if (*kind != Operation::Kind::kGet) {
-      const std::optional<int64_t> value = contract::parse_integer(args[++i]);
-      if (!value) return refuse(contract::error::kNotInteger);
-      operation.value = *value;
-    }
-    operations.push_back(operation);
+    operations.push_back({.kind = *kind,
+                          .type = *type,
+                          .offset = *offset,
+                          .value = *kind == Operation::Kind::kGet ? 0 : reader.integer(),
+                          .overflow = overflow});
   }
-  return operations;
+  if (!reader.failed()) return operations;
+  ctx.reply.error(reader.error());
+  return std::nullopt;
 }
 
 bool only_reads(const std::vector<Operation>& operations) {
@@ -223,11 +213,12 @@ void bitfield_ro(ReadContext& ctx, Args args) {
 // Arguments that are wrong may mean a write.
 uint32_t bitfield_key_flags(Args args) {
   bool writes = false;
-  for (size_t i = 2; i < args.size() && !writes; ++i) {
-    const size_t left = args.size() - i - 1;
-    const bool overflow = equals_ignore_case(args[i], "overflow") && left >= 1;
-    writes = !overflow && kind_named(args[i], left) != Operation::Kind::kGet;
-    i += overflow ? 1 : 2;
+  ArgReader reader(args, 2);
+  while (reader.more() && !writes) {
+    const bool overflow = reader.word("overflow", 1);
+    writes = !overflow && read_kind(reader) != Operation::Kind::kGet;
+    (void)reader.text();                 // how it overflows, or the type
+    if (!overflow) (void)reader.text();  // the offset
   }
   return writes ? key::kRw | key::kAccess | key::kUpdate : key::kRo | key::kAccess;
 }

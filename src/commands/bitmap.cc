@@ -10,7 +10,9 @@
 #include "src/commands/bit_args.h"
 #include "src/commands/families.h"
 #include "src/commands/store_result.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/bit_combine.h"
 #include "src/types/bits.h"
 #include "src/types/string_value.h"
@@ -22,6 +24,7 @@ namespace {
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
 using contract::key_at;
@@ -87,11 +90,12 @@ struct BitRange {
   uint64_t bytes() const { return (end() + 7) / 8 - first_byte(); }
 };
 
-// "BYTE" and "BIT"; nothing for another word.
-std::optional<bool> counts_in_bits(std::string_view unit) {
-  if (contract::equals_ignore_case(unit, "bit")) return true;
-  if (contract::equals_ignore_case(unit, "byte")) return false;
-  return std::nullopt;
+// BYTE, which may be left out, or BIT.
+bool read_in_bits(ArgReader& reader) {
+  if (!reader.more()) return false;
+  const auto in_bits = reader.choice<bool>({{"bit", true}, {"byte", false}});
+  if (!in_bits) reader.fail(contract::error::kSyntax);
+  return in_bits.value_or(false);
 }
 
 // Start and end, where negative ones count from the end, within a string of so many bytes.
@@ -112,21 +116,15 @@ std::optional<BitRange> count_range(ReadContext& ctx, Args args, uint64_t length
     ctx.reply.error(contract::error::kSyntax);
     return std::nullopt;
   }
-  const std::optional<int64_t> start = parse_integer(args[2]);
-  const std::optional<int64_t> end = parse_integer(args[3]);
-  if (!start || !end) {
-    ctx.reply.error(contract::error::kNotInteger);
-    return std::nullopt;
-  }
+  ArgReader reader(args, 2);
+  const int64_t start = reader.integer();
+  const int64_t end = reader.integer();
   // Redis decides this before it looks at the unit.
-  if (*start < 0 && *end < 0 && *start > *end) return BitRange{};
-  const std::optional<bool> in_bits =
-      args.size() == 5 ? counts_in_bits(args[4]) : std::optional(false);
-  if (!in_bits) {
-    ctx.reply.error(contract::error::kSyntax);
-    return std::nullopt;
-  }
-  return resolve(*start, *end, *in_bits, length);
+  if (!reader.failed() && start < 0 && end < 0 && start > end) return BitRange{};
+  const bool in_bits = read_in_bits(reader);
+  if (!reader.failed()) return resolve(start, end, in_bits, length);
+  ctx.reply.error(reader.error());
+  return std::nullopt;
 }
 
 void bitcount(ReadContext& ctx, Args args) {
@@ -155,25 +153,19 @@ std::optional<BitRange> position_range(ReadContext& ctx, Args args, uint64_t len
     ctx.reply.error(contract::error::kSyntax);
     return std::nullopt;
   }
-  const std::optional<int64_t> start = parse_integer(args[3]);
-  if (!start) {
-    ctx.reply.error(contract::error::kNotInteger);
+  ArgReader reader(args, 3);
+  const int64_t start = reader.integer();
+  ArgReader unit(args, 5);  // Redis looks at it before the end
+  const bool in_bits = read_in_bits(unit);
+  if (unit.failed()) reader.fail(unit.error());
+  const bool has_end = reader.more();
+  const int64_t end = has_end ? reader.integer() : -1;
+  if (reader.failed()) {
+    ctx.reply.error(reader.error());
     return std::nullopt;
   }
-  const std::optional<bool> in_bits =
-      args.size() == 6 ? counts_in_bits(args[5]) : std::optional(false);
-  if (!in_bits) {
-    ctx.reply.error(contract::error::kSyntax);
-    return std::nullopt;
-  }
-  if (args.size() == 4) return resolve(*start, -1, false, length);
-  const std::optional<int64_t> end = parse_integer(args[4]);
-  if (!end) {
-    ctx.reply.error(contract::error::kNotInteger);
-    return std::nullopt;
-  }
-  BitRange range = resolve(*start, *end, *in_bits, length);
-  range.ends_where_told = true;
+  BitRange range = resolve(start, end, in_bits, length);
+  range.ends_where_told = has_end;
   return range;
 }
 
@@ -219,14 +211,6 @@ void bitpos(ReadContext& ctx, Args args) {
   ctx.reply.integer(goes_on ? range->last + 1 : -1);
 }
 
-std::optional<BitOperation> operation_named(std::string_view word) {
-  if (contract::equals_ignore_case(word, "and")) return BitOperation::kAnd;
-  if (contract::equals_ignore_case(word, "or")) return BitOperation::kOr;
-  if (contract::equals_ignore_case(word, "xor")) return BitOperation::kXor;
-  if (contract::equals_ignore_case(word, "not")) return BitOperation::kNot;
-  return std::nullopt;
-}
-
 // False: one of them is no string.
 bool find_operands(types::KeyReader& keys, int db, Args names,
                    std::vector<types::BitOperand>* operands) {
@@ -240,7 +224,10 @@ bool find_operands(types::KeyReader& keys, int db, Args names,
 }
 
 void bitop(WriteContext& ctx, Args args) {
-  const std::optional<BitOperation> operation = operation_named(args[1]);
+  const auto operation = ArgReader(args).choice<BitOperation>({{"and", BitOperation::kAnd},
+                                                               {"or", BitOperation::kOr},
+                                                               {"xor", BitOperation::kXor},
+                                                               {"not", BitOperation::kNot}});
   if (!operation) return ctx.reply.error(contract::error::kSyntax);
   const Args sources = args.subspan(3);
   if (*operation == BitOperation::kNot && sources.size() != 1) {
@@ -251,22 +238,23 @@ void bitop(WriteContext& ctx, Args args) {
     return ctx.reply.error(contract::error::kWrongType);
   }
   const types::BitCombination combination(*operation, std::move(operands));
-  store_result(ctx,
-               {.target = args[2],
-                .recipe = {.sources = sources,
-                           .is_large = combination.bytes_to_read() > types::kLongStringBytes},
-                .kind = notify::kString,
-                .event = "set"},
-               [operation = *operation, db = ctx.db,
-                names = std::vector<std::string>(sources.begin(), sources.end())](
-                   types::KeyReader& keys, const types::PutElement& put) {
-                 const std::vector<std::string_view> views(names.begin(), names.end());
-                 std::vector<types::BitOperand> found;
-                 // Where one is no string by now, the command runs again and says so.
-                 if (!find_operands(keys, db, views, &found)) return types::BuiltValue{};
-                 return types::build_combination(
-                     keys.data(), types::BitCombination(operation, std::move(found)), put);
-               });
+  store_result(
+      ctx,
+      {.target = args[2],
+       .recipe = {.sources = sources,
+                  .is_large = combination.bytes_to_read() > contract::kStringByWriterBytes},
+       .kind = notify::kString,
+       .event = "set"},
+      [operation = *operation, db = ctx.db,
+       names = std::vector<std::string>(sources.begin(), sources.end())](
+          types::KeyReader& keys, const types::PutElement& put) {
+        const std::vector<std::string_view> views(names.begin(), names.end());
+        std::vector<types::BitOperand> found;
+        // Where one is no string by now, the command runs again and says so.
+        if (!find_operands(keys, db, views, &found)) return types::BuiltValue{};
+        return types::build_combination(keys.data(),
+                                        types::BitCombination(operation, std::move(found)), put);
+      });
 }
 
 constexpr CommandRow kTable[] = {

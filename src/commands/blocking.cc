@@ -53,29 +53,17 @@ std::optional<PopSeveral> read_pop_several(contract::WriteContext& ctx, contract
                                            std::string_view first_end,
                                            std::string_view second_end) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  constexpr std::string_view kNoKeys = "ERR numkeys should be greater than 0";
   contract::ArgReader reader(args, 0);
-  const auto keys = static_cast<uint64_t>(
-      reader.integer_between(1, kMax, "ERR numkeys should be greater than 0"));
-  if (!reader.failed() && keys >= args.size() - 1) reader.fail(contract::error::kSyntax);
-  PopSeveral pop;
-  if (!reader.failed()) {
-    pop.keys = args.subspan(1, keys);
-    contract::ArgReader options(args, 1 + keys);
-    pop.from_second_end = options.word(second_end);
-    if (!pop.from_second_end && !options.word(first_end)) options.fail(contract::error::kSyntax);
-    bool counted = false;
-    while (options.more()) {
-      if (counted || options.left() < 2 || !options.word("count")) {
-        options.fail(contract::error::kSyntax);
-        break;
-      }
-      counted = true;
-      pop.count = static_cast<uint64_t>(
-          options.integer_between(1, kMax, "ERR count should be greater than 0"));
-    }
-    if (options.failed()) reader.fail(options.error());
+  PopSeveral pop{.keys = reader.counted({.not_number = kNoKeys, .too_few = kNoKeys})};
+  const auto second = reader.choice<bool>({{first_end, false}, {second_end, true}});
+  if (!second) reader.fail(contract::error::kSyntax);
+  pop.from_second_end = second.value_or(false);
+  if (reader.word("count", 1)) {
+    pop.count = static_cast<uint64_t>(
+        reader.integer_between(1, kMax, "ERR count should be greater than 0"));
   }
-  if (!reader.failed()) return pop;
+  if (reader.done()) return pop;
   ctx.reply.error(reader.error());
   return std::nullopt;
 }

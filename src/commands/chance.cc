@@ -1,7 +1,10 @@
 // See chance.h.
 #include "src/commands/chance.h"
+#include "src/contract/args.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +14,30 @@ namespace {
 constexpr uint64_t kDrawnAtOnce = 32;
 
 }  // namespace
+
+std::optional<DrawRequest> read_draw_request(contract::ReplySink& reply, contract::Args args,
+                                             std::string_view word) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  DrawRequest request;
+  contract::ArgReader reader(args, 2);
+  if (!reader.more()) return request;
+  request.one = false;
+  request.count = reader.integer();
+  if (request.count < -kMax) {
+    reader.fail(
+        "ERR value is out of range, value must between -9223372036854775807 and "
+        "9223372036854775807");
+  }
+  if (reader.more()) {
+    request.with_values = reader.word(word);
+    // Each element is two in the reply.
+    const bool fits = request.count >= -kMax / 2 && request.count <= kMax / 2;
+    if (reader.done() && !fits) reader.fail("ERR value is out of range");
+  }
+  if (!reader.failed()) return request;
+  reply.error(reader.error());
+  return std::nullopt;
+}
 
 Random& dice() {
   thread_local Random random{std::random_device{}()};

@@ -4,19 +4,28 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string_view>
 
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/piece_source.h"
 
 namespace ingot::commands {
 
-// More draws than this are no longer a short command.
-inline constexpr uint64_t kShortDraws = 32;
-// A reply with more draws is streamed.
-inline constexpr uint64_t kHeldDraws = 512;
-// One that cannot be streamed (inside a transaction that writes) holds no more.
-inline constexpr uint64_t kHeldDrawsMax = 1 << 20;
+// What HRANDFIELD, SRANDMEMBER and ZRANDMEMBER are asked for.
+struct DrawRequest {
+  bool one = true;    // without a count: a single element, no array
+  int64_t count = 1;  // negative: with repetitions
+  bool with_values = false;
+
+  bool repeats() const { return count < 0; }
+  uint64_t size() const { return static_cast<uint64_t>(repeats() ? -count : count); }
+};
+// Reads [count [word]] behind the key. Nothing when the error has been answered.
+std::optional<DrawRequest> read_draw_request(contract::ReplySink& reply, contract::Args args,
+                                             std::string_view word);
 
 using Random = std::mt19937_64;
 
@@ -35,12 +44,14 @@ std::unique_ptr<net::BodySource> stream_draws(contract::ReadContext& ctx, uint64
 template <typename MakeDraw, typename Announce>
 void reply_draws(contract::ReadContext& ctx, uint64_t count, bool walks, const MakeDraw& make_draw,
                  const Announce& announce) {
-  const bool holds_many = count > kHeldDraws && !ctx.view;
+  const bool holds_many = count > contract::kHeldElements && !ctx.view;
   if ((walks || holds_many) && !ctx.keys.data().begin_walk()) return;
-  if (holds_many && count > kHeldDrawsMax) return ctx.reply.error("ERR value is out of range");
+  if (holds_many && count > contract::kDrawnInTransactionMax) {
+    return ctx.reply.error("ERR value is out of range");
+  }
   const Draw draw = make_draw();
   announce(count);
-  if (count <= kHeldDraws || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
+  if (count <= contract::kHeldElements || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
   ctx.reply.elements(stream_draws(ctx, count, draw));
 }
 

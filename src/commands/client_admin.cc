@@ -10,6 +10,7 @@
 
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
+#include "src/contract/args.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/context.h"
 #include "src/contract/table.h"
@@ -17,26 +18,22 @@
 namespace ingot::commands {
 namespace {
 
+using contract::ArgReader;
 using contract::Args;
 using contract::Client;
 using contract::CommandRow;
-using contract::equals_ignore_case;
 using contract::SessionContext;
 
 enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
 
-std::optional<ClientType> client_type(std::string_view name) {
-  if (equals_ignore_case(name, "normal")) return ClientType::kNormal;
-  if (equals_ignore_case(name, "slave") || equals_ignore_case(name, "replica")) {
-    return ClientType::kReplica;
-  }
-  if (equals_ignore_case(name, "pubsub")) return ClientType::kPubsub;
-  if (equals_ignore_case(name, "master")) return ClientType::kMaster;
-  return std::nullopt;
-}
-
-std::string unknown_type_error(std::string_view name) {
-  return fmt::format("ERR Unknown client type '{}'", name);
+ClientType read_client_type(ArgReader& reader) {
+  const auto type = reader.choice<ClientType>({{"normal", ClientType::kNormal},
+                                               {"slave", ClientType::kReplica},
+                                               {"replica", ClientType::kReplica},
+                                               {"pubsub", ClientType::kPubsub},
+                                               {"master", ClientType::kMaster}});
+  if (!type) reader.fail(fmt::format("ERR Unknown client type '{}'", reader.text()));
+  return type.value_or(ClientType::kNormal);
 }
 
 std::string command_name(const Client& client) {
@@ -111,15 +108,13 @@ void list_by_id(SessionContext& context, Args ids) {
 
 void client_list(SessionContext& context, Args args) {
   ClientType type = ClientType::kNormal;
-  if (args.size() == 4 && equals_ignore_case(args[2], "type")) {
-    const auto asked = client_type(args[3]);
-    if (!asked) return context.reply.error(unknown_type_error(args[3]));
-    type = *asked;
-  } else if (args.size() > 3 && equals_ignore_case(args[2], "id")) {
-    return list_by_id(context, args.subspan(3));
-  } else if (args.size() != 2) {
-    return context.reply.error(contract::error::kSyntax);
+  ArgReader reader(args, 2);
+  if (reader.left() == 2 && reader.word("type")) {
+    type = read_client_type(reader);
+  } else if (reader.word("id", 1)) {
+    return list_by_id(context, reader.rest());
   }
+  if (!reader.done()) return context.reply.error(reader.error());
   std::string text;
   if (type == ClientType::kNormal) {
     const int64_t now_ms = context.server.now_ms();
@@ -144,30 +139,26 @@ struct KillFilter {
   }
 };
 
-// Answers an error, or nothing.
-std::string parse_kill_option(std::string_view option, std::string_view value, KillFilter* filter) {
-  if (equals_ignore_case(option, "id")) {
-    const std::optional<int64_t> id = contract::parse_integer(value);
-    if (!id || *id < 1) return "ERR client-id should be greater than 0";
-    filter->id = static_cast<uint64_t>(*id);
-  } else if (equals_ignore_case(option, "type")) {
-    const auto type = client_type(value);
-    if (!type) return unknown_type_error(value);
-    filter->type = *type;
-  } else if (equals_ignore_case(option, "addr")) {
-    filter->address = value;
-  } else if (equals_ignore_case(option, "laddr")) {
-    filter->local_address = value;
-  } else if (equals_ignore_case(option, "user")) {
-    if (value != "default") return fmt::format("ERR No such user '{}'", value);
-  } else if (equals_ignore_case(option, "skipme") && equals_ignore_case(value, "yes")) {
-    filter->skip_me = true;
-  } else if (equals_ignore_case(option, "skipme") && equals_ignore_case(value, "no")) {
-    filter->skip_me = false;
+void read_kill_option(ArgReader& reader, KillFilter* filter) {
+  if (reader.word("id", 1)) {
+    filter->id = static_cast<uint64_t>(reader.integer_between(
+        1, std::numeric_limits<int64_t>::max(), "ERR client-id should be greater than 0"));
+  } else if (reader.word("type", 1)) {
+    filter->type = read_client_type(reader);
+  } else if (reader.word("addr", 1)) {
+    filter->address = reader.text();
+  } else if (reader.word("laddr", 1)) {
+    filter->local_address = reader.text();
+  } else if (reader.word("user", 1)) {
+    const std::string_view user = reader.text();
+    if (user != "default") reader.fail(fmt::format("ERR No such user '{}'", user));
+  } else if (reader.word("skipme", 1)) {
+    const auto skip = reader.choice<bool>({{"yes", true}, {"no", false}});
+    if (!skip) reader.fail(contract::error::kSyntax);
+    filter->skip_me = skip.value_or(true);
   } else {
-    return std::string(contract::error::kSyntax);
+    reader.fail(contract::error::kSyntax);
   }
-  return "";
 }
 
 // How many connections it ended, its own included, which closes after the reply.
@@ -198,11 +189,9 @@ void client_kill(SessionContext& context, Args args) {
     if (kill_clients(context, filter) == 0) return context.reply.error("ERR No such client");
     return context.reply.ok();
   }
-  for (size_t i = 2; i < args.size(); i += 2) {
-    if (i + 1 == args.size()) return context.reply.error(contract::error::kSyntax);
-    const std::string error = parse_kill_option(args[i], args[i + 1], &filter);
-    if (!error.empty()) return context.reply.error(error);
-  }
+  ArgReader reader(args, 2);
+  while (reader.more()) read_kill_option(reader, &filter);
+  if (reader.failed()) return context.reply.error(reader.error());
   context.reply.integer(kill_clients(context, filter));
 }
 
@@ -220,12 +209,13 @@ void client_getname(SessionContext& context, Args) {
 
 void client_reply(SessionContext& context, Args args) {
   contract::ReplyMode& mode = context.client.reply_mode;
-  if (equals_ignore_case(args[2], "on")) {
+  ArgReader reader(args, 2);
+  if (reader.word("on")) {
     mode = contract::ReplyMode::kOn;
     context.reply.ok();
-  } else if (equals_ignore_case(args[2], "off")) {
+  } else if (reader.word("off")) {
     mode = contract::ReplyMode::kOff;
-  } else if (equals_ignore_case(args[2], "skip")) {
+  } else if (reader.word("skip")) {
     if (mode != contract::ReplyMode::kOff) mode = contract::ReplyMode::kSkipNext;
   } else {
     context.reply.error(contract::error::kSyntax);
@@ -233,11 +223,9 @@ void client_reply(SessionContext& context, Args args) {
 }
 
 void client_no_evict(SessionContext& context, Args args) {
-  const bool on = equals_ignore_case(args[2], "on");
-  if (!on && !equals_ignore_case(args[2], "off")) {
-    return context.reply.error(contract::error::kSyntax);
-  }
-  context.client.no_evict = on;
+  const auto on = ArgReader(args, 2).choice<bool>({{"on", true}, {"off", false}});
+  if (!on) return context.reply.error(contract::error::kSyntax);
+  context.client.no_evict = *on;
   context.reply.ok();
 }
 

@@ -89,19 +89,19 @@ struct Filter {
 
 void command_list(SessionContext& context, Args args) {
   Filter filter;
-  if (args.size() != 2) {
-    bool by = args.size() == 5 && contract::equals_ignore_case(args[2], "filterby");
-    if (by && contract::equals_ignore_case(args[3], "module")) {
+  contract::ArgReader reader(args, 2);
+  if (reader.word("filterby", 2)) {
+    if (reader.word("module")) {
+      (void)reader.text();
       filter.nothing = true;  // there are no modules
-    } else if (by && contract::equals_ignore_case(args[3], "aclcat")) {
-      filter.acl = acl_category(args[4]);
+    } else if (reader.word("aclcat")) {
+      filter.acl = acl_category(reader.text());
       filter.nothing = filter.acl == 0;
-    } else if (by && contract::equals_ignore_case(args[3], "pattern")) {
-      filter.pattern = args[4];
-    } else {
-      return context.reply.error(contract::error::kSyntax);
+    } else if (reader.word("pattern")) {
+      filter.pattern = reader.text();
     }
   }
+  if (!reader.done()) return context.reply.error(reader.error());
   std::vector<std::string> names;
   for (const CommandRow* row : context.table.rows()) {
     std::string name(row->name);

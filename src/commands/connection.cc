@@ -6,12 +6,14 @@
 
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/settings/config.h"
 
 namespace ingot::commands {
 namespace {
 
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
 using contract::SessionContext;
@@ -99,39 +101,35 @@ void reset(SessionContext& context, Args) {
   context.reply.simple("RESET");
 }
 
-// The options behind HELLO's version, each done as it comes. Answers an error, or nothing.
-std::string apply_hello_options(SessionContext& context, Args options) {
-  for (size_t i = 0; i < options.size(); ++i) {
-    const size_t left = options.size() - i - 1;
-    if (contract::equals_ignore_case(options[i], "auth") && left >= 2) {
-      if (!authenticate(context, options[i + 1], options[i + 2])) {
-        return std::string(kWrongPassword);
+// The options behind HELLO's version, each done as it comes.
+void apply_hello_options(SessionContext& context, ArgReader& reader) {
+  while (reader.more()) {
+    if (reader.word("auth", 2)) {
+      const std::string_view user = reader.text();
+      if (!authenticate(context, user, reader.text())) reader.fail(kWrongPassword);
+    } else if (reader.word("setname", 1)) {
+      const std::string_view name = reader.text();
+      if (!is_client_name(name)) {
+        reader.fail(kBadClientName);
+      } else {
+        context.client.set_name(std::string(name));
       }
-      i += 2;
-    } else if (contract::equals_ignore_case(options[i], "setname") && left >= 1) {
-      if (!is_client_name(options[++i])) return std::string(kBadClientName);
-      context.client.set_name(std::string(options[i]));
     } else {
-      return "ERR Syntax error in HELLO option '" + std::string(options[i]) + "'";
+      reader.fail("ERR Syntax error in HELLO option '" + std::string(reader.text()) + "'");
     }
   }
-  return "";
 }
 
 void hello(SessionContext& context, Args args) {
   contract::Client& client = context.client;
   int version = client.resp;
-  if (args.size() > 1) {
-    const std::optional<int64_t> asked = contract::parse_integer(args[1]);
-    if (!asked) {
-      return context.reply.error("ERR Protocol version is not an integer or out of range");
-    }
-    if (*asked < 2 || *asked > 3) {
-      return context.reply.error("NOPROTO unsupported protocol version");
-    }
-    version = static_cast<int>(*asked);
-    const std::string error = apply_hello_options(context, args.subspan(2));
-    if (!error.empty()) return context.reply.error(error);
+  ArgReader reader(args);
+  if (reader.more()) {
+    const int64_t asked = reader.integer("ERR Protocol version is not an integer or out of range");
+    if (asked < 2 || asked > 3) reader.fail("NOPROTO unsupported protocol version");
+    version = static_cast<int>(asked);
+    apply_hello_options(context, reader);
+    if (reader.failed()) return context.reply.error(reader.error());
   }
   if (!client.authenticated) {
     return context.reply.error(

@@ -14,6 +14,7 @@
 
 #include "src/commands/families.h"
 #include "src/commands/value_facts.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/contract/help.h"
 #include "src/types/collection.h"
@@ -94,12 +95,12 @@ void set_active_expire(ReadContext& ctx, Args args) {
 // What Redis would write to its dump and read back goes from memory to tables here; later reads
 // come from there.
 void reload(ReadContext& ctx, Args args) {
-  for (const std::string_view option : args.subspan(2)) {
-    if (!equals_ignore_case(option, "merge") && !equals_ignore_case(option, "noflush") &&
-        !equals_ignore_case(option, "nosave")) {
-      return ctx.reply.error(
-          "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
-    }
+  contract::ArgReader reader(args, 2);
+  bool any = false;
+  while (reader.flag({{"merge", &any}, {"noflush", &any}, {"nosave", &any}})) {
+  }
+  if (!reader.done()) {
+    return ctx.reply.error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
   }
   const storage::Status status = ctx.server.flush_engine();
   if (!status.ok()) return ctx.reply.error("ERR " + status.message());

@@ -11,6 +11,7 @@
 #include "src/commands/set_key.h"
 #include "src/commands/zset_key.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
 #include "src/data/restored_value.h"
 
@@ -50,10 +51,10 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, contract::ReplySi
       options.replace = true;
     } else if (reader.word("absttl")) {
       options.absolute = true;
-    } else if (reader.left() >= 2 && !frequency && reader.word("idletime")) {
+    } else if (!frequency && reader.word("idletime", 1)) {
       idle = true;
       if (reader.integer() < 0) reader.fail("ERR Invalid IDLETIME value, must be >= 0");
-    } else if (reader.left() >= 2 && !idle && reader.word("freq")) {
+    } else if (!idle && reader.word("freq", 1)) {
       frequency = true;
       const int64_t value = reader.integer();
       if (value < 0 || value > 255) {
@@ -68,9 +69,6 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, contract::ReplySi
   return std::nullopt;
 }
 
-// A dump up to this size is decoded and stored by the writer itself.
-constexpr size_t kRestoredByWriterBytes = 16 << 10;
-
 void restore(WriteContext& ctx, Args args) {
   ArgReader reader(args, 4);
   const auto options = parse_options(reader, ctx.reply);
@@ -84,7 +82,7 @@ void restore(WriteContext& ctx, Args args) {
   if (!ttl) return ctx.reply.error(contract::error::kNotInteger);
   if (*ttl < 0) return ctx.reply.error("ERR Invalid TTL value, must be >= 0");
   const auto value =
-      data::build_value(ctx, {.is_large = args[3].size() > kRestoredByWriterBytes},
+      data::build_value(ctx, {.is_large = args[3].size() > contract::kRestoredByWriterBytes},
                         [&services = ctx.data, payload = args[3],
                          limits = types::rdb::StoreLimits{.hash = hash_limits(ctx),
                                                           .set = set_limits(ctx),

@@ -1,5 +1,6 @@
 // See element_reply.h.
 #include "src/commands/element_reply.h"
+#include "src/contract/thresholds.h"
 
 #include <memory>
 #include <utility>
@@ -9,11 +10,6 @@
 namespace ingot::commands {
 namespace {
 
-// Fewer take less than some hundred microseconds, wherever the command runs.
-constexpr uint64_t kStreamedFrom = 512;
-// A client that is slow to read keeps no more than this in memory.
-constexpr size_t kHeldBytesMax = 64 << 10;
-
 // Writes the records of the range one after another. True when they are all written; else the range
 // begins (or ends) with the first that is not.
 bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const WriteElement& write) {
@@ -21,7 +17,7 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
   size_t bytes = 0;
   range->reverse ? at->seek_for_prev(range->upper) : at->seek(range->lower);
   for (; at->valid(); range->reverse ? at->prev() : at->next()) {
-    if (bytes > kHeldBytesMax && ctx.view) {
+    if (bytes > contract::kHeldElementsBytes && ctx.view) {
       (range->reverse ? range->upper : range->lower).assign(at->key());
       if (range->reverse) range->upper.push_back('\0');
       return false;
@@ -37,8 +33,8 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
 
 void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_t count,
                     WriteElement write) {
-  if (count < kStreamedFrom || !ctx.view) {
-    if (count >= kStreamedFrom && !ctx.keys.data().begin_walk()) return;
+  if (count < contract::kHeldElements || !ctx.view) {
+    if (count >= contract::kHeldElements && !ctx.keys.data().begin_walk()) return;
     if (write_some(ctx, &range, write)) return;
   }
   auto encode = [write = std::move(write), version = ctx.reply.version()](

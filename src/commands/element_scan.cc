@@ -21,20 +21,23 @@ std::optional<uint64_t> parse_cursor(std::string_view given) {
   return cursor;
 }
 
-bool ElementScan::matches(std::string_view element) const {
+bool ScanOptions::matches(std::string_view element) const {
   return pattern == "*" || contract::glob_matches(pattern, element);
 }
 
-std::optional<ElementScan> read_element_scan(contract::ReplySink& reply, contract::Args args) {
-  ElementScan scan;
-  contract::ArgReader reader(args, 3);
+std::optional<ScanOptions> read_scan_options(contract::ReplySink& reply, contract::Args args,
+                                             ScanOf what) {
+  ScanOptions scan;
+  contract::ArgReader reader(args, what == ScanOf::kKeys ? 2 : 3);
   while (reader.more()) {
-    if (reader.left() >= 2 && reader.word("count")) {
+    if (reader.word("count", 1)) {
       const int64_t count = reader.integer();
       if (!reader.failed() && count < 1) reader.fail(contract::error::kSyntax);
       scan.count = static_cast<uint64_t>(count);
-    } else if (reader.left() >= 2 && reader.word("match")) {
+    } else if (reader.word("match", 1)) {
       scan.pattern = reader.text();
+    } else if (what == ScanOf::kKeys && reader.word("type", 1)) {
+      scan.type = reader.text();
     } else {
       reader.fail(contract::error::kSyntax);
     }

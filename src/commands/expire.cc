@@ -43,19 +43,14 @@ struct Conditions {
 std::optional<Conditions> read_conditions(WriteContext& ctx, Args args) {
   Conditions conditions;
   ArgReader options(args, 3);
-  while (options.more()) {
-    if (options.word("nx")) {
-      conditions.only_without = true;
-    } else if (options.word("xx")) {
-      conditions.only_with = true;
-    } else if (options.word("gt")) {
-      conditions.only_later = true;
-    } else if (options.word("lt")) {
-      conditions.only_earlier = true;
-    } else {
-      ctx.reply.error("ERR Unsupported option " + std::string(options.text()));
-      return std::nullopt;
-    }
+  while (options.flag({{"nx", &conditions.only_without},
+                       {"xx", &conditions.only_with},
+                       {"gt", &conditions.only_later},
+                       {"lt", &conditions.only_earlier}})) {
+  }
+  if (options.more()) {
+    ctx.reply.error("ERR Unsupported option " + std::string(options.text()));
+    return std::nullopt;
   }
   bool others = conditions.only_with || conditions.only_later || conditions.only_earlier;
   if (conditions.only_without && others) {

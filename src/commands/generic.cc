@@ -7,6 +7,7 @@
 #include "src/commands/look_at.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
 #include "src/types/collection.h"
 #include "src/types/string_value.h"
@@ -108,9 +109,9 @@ void move(WriteContext& ctx, Args args) {
 
 // More than the writer copies itself.
 bool is_large(const Record& record) {
-  constexpr uint64_t kCopiedByWriter = 1024;  // elements
-  if (types::is_string(record)) return types::string_length(record) > types::kLongStringBytes;
-  return record.collection() && record.collection()->count > kCopiedByWriter;
+  if (types::is_string(record))
+    return types::string_length(record) > contract::kStringByWriterBytes;
+  return record.collection() && record.collection()->count > contract::kCopiedByWriter;
 }
 
 void copy(WriteContext& ctx, Args args) {
@@ -120,7 +121,7 @@ void copy(WriteContext& ctx, Args args) {
   while (options.more()) {
     if (options.word("replace")) {
       replace = true;
-    } else if (options.left() >= 2 && options.word("db")) {
+    } else if (options.word("db", 1)) {
       std::optional<int> chosen = database_index(ctx, options.text());
       if (!chosen) return;
       target_db = *chosen;

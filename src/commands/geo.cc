@@ -9,6 +9,7 @@
 #include "src/commands/families.h"
 #include "src/commands/geo_query.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/types/geo_hash.h"
 
@@ -17,84 +18,64 @@ namespace {
 
 namespace flag = contract::flag;
 namespace key = contract::key;
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
-using contract::equals_ignore_case;
 using contract::key_at;
 using contract::ReadContext;
 using contract::WriteContext;
-using types::Found;
 using types::GeoPlace;
-using types::Record;
 
 struct AddOptions {
   bool only_new = false;
   bool only_there = false;
   bool count_changed = false;
-  size_t first_place = 2;
 };
 
-AddOptions add_options(Args args) {
+AddOptions read_add_options(ArgReader& reader) {
   AddOptions options;
-  for (; options.first_place < args.size(); ++options.first_place) {
-    const std::string_view word = args[options.first_place];
-    if (equals_ignore_case(word, "nx")) {
-      options.only_new = true;
-    } else if (equals_ignore_case(word, "xx")) {
-      options.only_there = true;
-    } else if (equals_ignore_case(word, "ch")) {
-      options.count_changed = true;
-    } else {
-      break;
-    }
+  while (reader.flag(
+      {{"nx", &options.only_new}, {"xx", &options.only_there}, {"ch", &options.count_changed}})) {
   }
   return options;
 }
 
 void geoadd(WriteContext& ctx, Args args) {
-  const AddOptions options = add_options(args);
-  const Args places = args.subspan(options.first_place);
+  ArgReader reader(args, 2);
+  const AddOptions options = read_add_options(reader);
+  const Args places = reader.rest();
   if (places.empty() || places.size() % 3 != 0 || (options.only_new && options.only_there)) {
     return ctx.reply.error(contract::error::kSyntax);
   }
   std::vector<double> scores;
-  for (size_t i = 0; i < places.size(); i += 3) {
-    const auto place = geo_place_argument(ctx.reply, places[i], places[i + 1]);
-    if (!place) return;
-    scores.push_back(static_cast<double>(types::geo_score(*place)));
+  while (reader.more()) {
+    scores.push_back(static_cast<double>(types::geo_score(read_geo_place(reader))));
+    (void)reader.text();  // the member
   }
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);
-  if (found == Found::kWrongType) return;
-  types::SortedSetWriter set(ctx.keys, ctx.db, args[1], found == Found::kYes ? &before : nullptr,
-                             zset_limits(ctx));
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  auto set = open_zset(ctx, args[1]);
+  if (!set) return;
   int64_t added = 0;
   int64_t moved = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
     const std::string_view member = places[3 * i + 2];
-    const std::optional<double> old = set.score(member);
+    const std::optional<double> old = set->score(member);
     if (old ? options.only_new || *old == scores[i] : options.only_there) continue;
-    set.put(member, scores[i], old);
+    set->put(member, scores[i], old);
     ++(old ? moved : added);
   }
-  set.finish();
+  set->finish();
   if (added + moved > 0) ctx.keys.notify(types::notify::kZset, "zadd", ctx.db, args[1]);
   ctx.reply.integer(options.count_changed ? added + moved : added);
 }
 
 void geodist(ReadContext& ctx, Args args) {
-  double unit_m = 1;
-  if (args.size() >= 5) {
-    const auto unit = args.size() == 5 ? geo_unit_argument(ctx.reply, args[4]) : std::nullopt;
-    if (args.size() > 5) return ctx.reply.error(contract::error::kSyntax);
-    if (!unit) return;
-    unit_m = *unit;
-  }
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!set) return ctx.reply.null();
+  if (args.size() > 5) return ctx.reply.error(contract::error::kSyntax);
+  ArgReader reader(args, 4);
+  const double unit_m = reader.more() ? read_geo_unit(reader) : 1;
+  if (reader.failed()) return ctx.reply.error(reader.error());
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
   const std::optional<double> from = set->score(args[2]);
   const std::optional<double> to = set->score(args[3]);
   if (!from || !to) return ctx.reply.null();
@@ -107,13 +88,11 @@ void geodist(ReadContext& ctx, Args args) {
 // Answers something of the place of each member, null for those that are not there.
 void reply_places(ReadContext& ctx, Args args, void (*reply_place)(ReadContext&, const GeoPlace&),
                   void (*reply_nothing)(ReadContext&)) {
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
   ctx.reply.array(args.size() - 2);
   for (std::string_view member : args.subspan(2)) {
-    const std::optional<double> score = set ? set->score(member) : std::nullopt;
+    const std::optional<double> score = set->score(member);
     score ? reply_place(ctx, types::geo_place(*score)) : reply_nothing(ctx);
   }
 }

@@ -6,9 +6,8 @@
 
 namespace ingot::commands {
 
+using contract::ArgReader;
 using contract::Args;
-using contract::equals_ignore_case;
-using contract::parse_double;
 using contract::ReplySink;
 using types::GeoPlace;
 using Form = GeoQuery::Form;
@@ -16,210 +15,167 @@ using Sort = GeoQuery::Sort;
 
 namespace {
 
-// A length that is not negative, in the unit that it was given in.
-std::optional<double> length_argument(ReplySink& reply, std::string_view text,
-                                      std::string_view not_number) {
-  const std::optional<double> length = parse_double(text);
-  if (!length) reply.error(not_number);
-  return length;
-}
-
 class QueryParser {
  public:
-  QueryParser(ReplySink& reply, Args args, Form form, bool may_store,
-              types::SortedSetReader* source)
-      : reply_(reply), args_(args), form_(form), may_store_(may_store), source_(source) {}
+  QueryParser(Args args, Form form, bool may_store, types::SortedSetReader* source)
+      : args_(args), form_(form), may_store_(may_store), source_(source), reader_(args, 2) {}
 
-  bool parse() {
-    if (!fixed_arguments()) return false;
-    while (next_ < args_.size()) {
-      if (!option(args_[next_++])) return false;
+  void parse() {
+    read_fixed_arguments();
+    while (reader_.more()) {
+      if (!read_option()) reader_.fail(contract::error::kSyntax);
     }
-    return is_consistent();
+    if (!reader_.failed()) check_consistency();
   }
+  const ArgReader& reader() const { return reader_; }
   const GeoQuery& query() const { return query_; }
 
  private:
   bool is_search() const { return form_ == Form::kSearch || form_ == Form::kSearchStore; }
-  size_t left() const { return args_.size() - next_; }
-  std::string_view take() { return args_[next_++]; }
-  bool refuse(std::string_view error) {
-    reply_.error(error);
-    return false;
-  }
+  void read_fixed_arguments();
+  // Each is false when the next argument is not an option that may stand there.
+  bool read_option();
+  bool read_store_option();
+  bool read_search_option();
+  void read_member();
+  void read_place();
+  void read_radius();
+  void read_box();
+  void check_consistency();
 
-  bool fixed_arguments();
-  bool option(std::string_view word);
-  bool flag(std::string_view word);
-  bool store_option(std::string_view word, bool* known);
-  bool search_option(std::string_view word, bool* known);
-  bool count();
-  bool from_member();
-  bool from_place();
-  bool by_radius();
-  bool by_box();
-  bool is_consistent();
-
-  ReplySink& reply_;
   const Args args_;
   const Form form_;
   const bool may_store_;
   types::SortedSetReader* const source_;
-  size_t next_ = 2;
+  ArgReader reader_;
   GeoQuery query_;
-  bool has_center_ = false;
-  bool center_is_member_ = false;
+  bool has_place_ = false;
   bool has_radius_ = false;
   bool has_box_ = false;
 };
 
 // What stands between the key and the options.
-bool QueryParser::fixed_arguments() {
+void QueryParser::read_fixed_arguments() {
   switch (form_) {
     case Form::kRadius:
-      return from_place() && by_radius();
+      read_place();
+      return read_radius();
     case Form::kRadiusByMember:
-      if (source_ == nullptr) {
-        next_ = 5;
-        return true;
+      if (source_ == nullptr) {  // then Redis does not look at them
+        reader_ = ArgReader(args_, 5);
+        return;
       }
-      return from_member() && by_radius();
+      read_member();
+      return read_radius();
     case Form::kSearchStore:
       query_.store = args_[1];
-      next_ = 3;
-      return true;
+      reader_ = ArgReader(args_, 3);
+      return;
     case Form::kSearch:
-      return true;
+      return;
   }
-  return true;
 }
 
-bool QueryParser::flag(std::string_view word) {
-  struct Flag {
-    std::string_view word;
-    bool GeoQuery::*member;
-  };
-  constexpr Flag kFlags[] = {{"withdist", &GeoQuery::with_distance},
-                             {"withhash", &GeoQuery::with_hash},
-                             {"withcoord", &GeoQuery::with_place},
-                             {"any", &GeoQuery::any}};
-  for (const Flag& known : kFlags) {
-    if (!equals_ignore_case(word, known.word)) continue;
-    query_.*known.member = true;
+bool QueryParser::read_option() {
+  if (reader_.flag({{"withdist", &query_.with_distance},
+                    {"withhash", &query_.with_hash},
+                    {"withcoord", &query_.with_place},
+                    {"any", &query_.any}})) {
     return true;
   }
-  const bool ascending = equals_ignore_case(word, "asc");
-  if (!ascending && !equals_ignore_case(word, "desc")) return false;
-  query_.sort = ascending ? Sort::kAscending : Sort::kDescending;
-  return true;
+  if (const auto sort =
+          reader_.choice<Sort>({{"asc", Sort::kAscending}, {"desc", Sort::kDescending}})) {
+    query_.sort = *sort;
+    return true;
+  }
+  if (reader_.word("count", 1)) {
+    const int64_t count = reader_.integer();
+    if (count <= 0) reader_.fail("ERR COUNT must be > 0");
+    query_.count = static_cast<uint64_t>(count);
+    return true;
+  }
+  return is_search() ? read_search_option() : read_store_option();
 }
 
-bool QueryParser::option(std::string_view word) {
-  if (flag(word)) return true;
-  if (equals_ignore_case(word, "count") && left() >= 1) return count();
-  bool known = true;
-  const bool parsed = is_search() ? search_option(word, &known) : store_option(word, &known);
-  return known ? parsed : refuse(contract::error::kSyntax);
-}
-
-bool QueryParser::store_option(std::string_view word, bool* known) {
-  const bool distance = equals_ignore_case(word, "storedist");
-  *known = may_store_ && left() >= 1 && (distance || equals_ignore_case(word, "store"));
-  if (!*known) return false;
-  query_.store = take();
+bool QueryParser::read_store_option() {
+  if (!may_store_) return false;
+  const bool distance = reader_.word("storedist", 1);
+  if (!distance && !reader_.word("store", 1)) return false;
+  query_.store = reader_.text();
   query_.store_distance = distance;
   return true;
 }
 
-bool QueryParser::search_option(std::string_view word, bool* known) {
-  const bool by_place = has_center_ && !center_is_member_;
-  const bool by_member = has_center_ && center_is_member_;
-  if (equals_ignore_case(word, "frommember") && left() >= 1 && !by_place) return from_member();
-  if (equals_ignore_case(word, "fromlonlat") && left() >= 2 && !by_member) return from_place();
-  if (equals_ignore_case(word, "byradius") && left() >= 2 && !has_box_) return by_radius();
-  if (equals_ignore_case(word, "bybox") && left() >= 3 && !has_radius_) return by_box();
-  *known = form_ == Form::kSearchStore && equals_ignore_case(word, "storedist");
-  query_.store_distance = query_.store_distance || *known;
-  return *known;
-}
-
-bool QueryParser::count() {
-  const std::optional<int64_t> count = contract::parse_integer(take());
-  if (!count) return refuse(contract::error::kNotInteger);
-  if (*count <= 0) return refuse("ERR COUNT must be > 0");
-  query_.count = static_cast<uint64_t>(*count);
+bool QueryParser::read_search_option() {
+  if (!has_place_ && reader_.word("frommember", 1)) {
+    read_member();
+  } else if (!query_.center_member && reader_.word("fromlonlat", 2)) {
+    read_place();
+  } else if (!has_box_ && reader_.word("byradius", 2)) {
+    read_radius();
+  } else if (!has_radius_ && reader_.word("bybox", 3)) {
+    read_box();
+  } else if (form_ == Form::kSearchStore && reader_.word("storedist")) {
+    query_.store_distance = true;
+  } else {
+    return false;
+  }
   return true;
 }
 
-bool QueryParser::from_member() {
-  const std::string_view member = take();
-  has_center_ = center_is_member_ = true;
-  if (source_ == nullptr) return true;
-  const std::optional<double> score = source_->score(member);
-  if (!score) return refuse("ERR could not decode requested zset member");
-  query_.shape.center = types::geo_place(*score);
-  return true;
+void QueryParser::read_member() {
+  query_.center_member = reader_.text();
+  if (source_ != nullptr && !find_geo_center(*source_, &query_)) {
+    reader_.fail("ERR could not decode requested zset member");
+  }
 }
 
-bool QueryParser::from_place() {
-  const std::string_view longitude = take();
-  const auto place = geo_place_argument(reply_, longitude, take());
-  if (!place) return false;
-  has_center_ = true;
-  query_.shape.center = *place;
-  return true;
+void QueryParser::read_place() {
+  has_place_ = true;
+  query_.shape.center = read_geo_place(reader_);
 }
 
-bool QueryParser::by_radius() {
-  const auto radius = length_argument(reply_, take(), "ERR need numeric radius");
-  if (!radius) return false;
-  if (*radius < 0) return refuse("ERR radius cannot be negative");
-  const auto unit = geo_unit_argument(reply_, take());
-  if (!unit) return false;
+void QueryParser::read_radius() {
+  const double radius = reader_.real("ERR need numeric radius");
+  if (radius < 0) reader_.fail("ERR radius cannot be negative");
   has_radius_ = true;
-  query_.unit_m = *unit;
-  query_.shape.radius_m = *radius * *unit;
-  return true;
+  query_.unit_m = read_geo_unit(reader_);
+  query_.shape.radius_m = radius * query_.unit_m;
 }
 
-bool QueryParser::by_box() {
-  const auto width = length_argument(reply_, take(), "ERR need numeric width");
-  if (!width) return false;
-  const auto height = length_argument(reply_, take(), "ERR need numeric height");
-  if (!height) return false;
-  if (*width < 0 || *height < 0) return refuse("ERR height or width cannot be negative");
-  const auto unit = geo_unit_argument(reply_, take());
-  if (!unit) return false;
+void QueryParser::read_box() {
+  const double width = reader_.real("ERR need numeric width");
+  const double height = reader_.real("ERR need numeric height");
+  if (width < 0 || height < 0) reader_.fail("ERR height or width cannot be negative");
   has_box_ = true;
-  query_.unit_m = *unit;
+  query_.unit_m = read_geo_unit(reader_);
   query_.shape.is_box = true;
-  query_.shape.width_m = *width * *unit;
-  query_.shape.height_m = *height * *unit;
-  return true;
+  query_.shape.width_m = width * query_.unit_m;
+  query_.shape.height_m = height * query_.unit_m;
 }
 
-bool QueryParser::is_consistent() {
+void QueryParser::check_consistency() {
   if (query_.store && (query_.with_distance || query_.with_hash || query_.with_place)) {
-    return refuse(form_ == Form::kSearchStore
-                      ? "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and "
-                        "WITHCOORD options"
-                      : "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH "
-                        "and WITHCOORD options");
+    reader_.fail(form_ == Form::kSearchStore
+                     ? "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and "
+                       "WITHCOORD options"
+                     : "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH "
+                       "and WITHCOORD options");
   }
   const std::string name(args_[0]);
-  if (is_search() && !has_center_) {
-    return refuse("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name);
+  if (is_search() && !has_place_ && !query_.center_member) {
+    reader_.fail("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name);
   }
   if (is_search() && !has_radius_ && !has_box_) {
-    return refuse("ERR exactly one of BYRADIUS and BYBOX can be specified for " + name);
+    reader_.fail("ERR exactly one of BYRADIUS and BYBOX can be specified for " + name);
   }
-  if (query_.any && query_.count == 0)
-    return refuse("ERR the ANY argument requires COUNT argument");
+  if (query_.any && query_.count == 0) {
+    reader_.fail("ERR the ANY argument requires COUNT argument");
+  }
   // The nearest ones are meant.
   if (query_.count > 0 && query_.sort == Sort::kNone && !query_.any) {
     query_.sort = Sort::kAscending;
   }
-  return true;
 }
 
 types::RankRange ranks_of(types::SortedSetReader& source, const types::GeoCell& cell) {
@@ -230,41 +186,39 @@ types::RankRange ranks_of(types::SortedSetReader& source, const types::GeoCell& 
 
 }  // namespace
 
-std::optional<GeoPlace> geo_place_argument(ReplySink& reply, std::string_view longitude,
-                                           std::string_view latitude) {
-  const std::optional<double> x = parse_double(longitude);
-  const std::optional<double> y = x ? parse_double(latitude) : std::nullopt;
-  if (!x || !y) {
-    reply.error(contract::error::kNotFloat);
-    return std::nullopt;
-  }
-  if (*x < -types::kGeoLongitudeMax || *x > types::kGeoLongitudeMax ||
-      *y < -types::kGeoLatitudeMax || *y > types::kGeoLatitudeMax) {
+GeoPlace read_geo_place(ArgReader& reader) {
+  const double x = reader.real();
+  const double y = reader.real();
+  if (!reader.failed() && (x < -types::kGeoLongitudeMax || x > types::kGeoLongitudeMax ||
+                           y < -types::kGeoLatitudeMax || y > types::kGeoLatitudeMax)) {
     char text[1024];  // two doubles of 309 digits
-    std::snprintf(text, sizeof(text), "ERR invalid longitude,latitude pair %f,%f", *x, *y);
-    reply.error(text);
-    return std::nullopt;
+    std::snprintf(text, sizeof(text), "ERR invalid longitude,latitude pair %f,%f", x, y);
+    reader.fail(text);
   }
-  return GeoPlace{.longitude = *x, .latitude = *y};
+  return {.longitude = x, .latitude = y};
 }
 
-std::optional<double> geo_unit_argument(ReplySink& reply, std::string_view unit) {
-  struct Unit {
-    std::string_view name;
-    double metres;
-  };
-  constexpr Unit kUnits[] = {{"m", 1}, {"km", 1000}, {"ft", 0.3048}, {"mi", 1609.34}};
-  for (const Unit& known : kUnits) {
-    if (equals_ignore_case(unit, known.name)) return known.metres;
-  }
-  reply.error("ERR unsupported unit provided. please use M, KM, FT, MI");
-  return std::nullopt;
+double read_geo_unit(ArgReader& reader) {
+  const auto metres =
+      reader.choice<double>({{"m", 1}, {"km", 1000}, {"ft", 0.3048}, {"mi", 1609.34}});
+  if (!metres) reader.fail("ERR unsupported unit provided. please use M, KM, FT, MI");
+  return metres.value_or(1);
+}
+
+bool find_geo_center(types::SortedSetReader& source, GeoQuery* query) {
+  if (!query->center_member) return true;
+  const std::optional<double> score = source.score(*query->center_member);
+  if (score) query->shape.center = types::geo_place(*score);
+  return score.has_value();
 }
 
 std::optional<GeoQuery> parse_geo_query(ReplySink& reply, Args args, Form form, bool may_store,
                                         types::SortedSetReader* source) {
-  QueryParser parser(reply, args, form, may_store, source);
-  return parser.parse() ? std::optional(parser.query()) : std::nullopt;
+  QueryParser parser(args, form, may_store, source);
+  parser.parse();
+  if (!parser.reader().failed()) return parser.query();
+  reply.error(parser.reader().error());
+  return std::nullopt;
 }
 
 uint64_t count_geo_candidates(types::SortedSetReader& source, const GeoQuery& query) {

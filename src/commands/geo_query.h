@@ -15,12 +15,10 @@
 
 namespace ingot::commands {
 
-// Nothing when the error has been answered.
-std::optional<types::GeoPlace> geo_place_argument(contract::ReplySink& reply,
-                                                  std::string_view longitude,
-                                                  std::string_view latitude);
+// Longitude and latitude.
+types::GeoPlace read_geo_place(contract::ArgReader& reader);
 // Metres in a unit: m, km, ft, mi.
-std::optional<double> geo_unit_argument(contract::ReplySink& reply, std::string_view unit);
+double read_geo_unit(contract::ArgReader& reader);
 
 struct GeoQuery {
   // What the command takes: `base` is the first of its options.
@@ -28,6 +26,7 @@ struct GeoQuery {
   enum class Sort : uint8_t { kNone, kAscending, kDescending };
 
   types::GeoShape shape;
+  std::optional<std::string_view> center_member;  // whose place is the shape's centre
   double unit_m = 1;
   bool with_distance = false;
   bool with_hash = false;
@@ -44,6 +43,9 @@ struct GeoQuery {
 std::optional<GeoQuery> parse_geo_query(contract::ReplySink& reply, contract::Args args,
                                         GeoQuery::Form form, bool may_store,
                                         types::SortedSetReader* source);
+
+// Moves the centre to where its member is in `source` now. False: it is not there.
+[[nodiscard]] bool find_geo_center(types::SortedSetReader& source, GeoQuery* query);
 
 struct GeoMatch {
   std::string_view member;

@@ -17,6 +17,7 @@
 #include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/spill_sort.h"
 #include "src/types/sorted_set_builder.h"
 #include "src/types/sorted_set_bytes.h"
@@ -34,12 +35,8 @@ using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
 using data::SpillSort;
-using types::Found;
 using types::Record;
 using Form = GeoQuery::Form;
-
-// More candidates are no longer a short command.
-constexpr uint64_t kShortWork = 512;
 
 // A match as an item to be sorted: the key is the distance, where that matters, and the order in
 // which it was found; the value is score (u64le) | distance (u64le) | member.
@@ -108,14 +105,12 @@ auto writer_of(const GeoQuery& query) {
 }
 
 void read_only(ReadContext& ctx, Args args, Form form) {
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
   const auto query =
-      parse_geo_query(ctx.reply, args, form, /*may_store=*/false, set ? &*set : nullptr);
+      parse_geo_query(ctx.reply, args, form, /*may_store=*/false, set.exists() ? &*set : nullptr);
   if (!query) return;
-  if (!set) return ctx.reply.array(0);
+  if (!set.exists()) return ctx.reply.array(0);
   if (set->is_large() && !ctx.keys.data().begin_walk()) return;
   const auto matches = find_matches(ctx.data, ctx.keys.data(), *set, *query);
   const uint64_t count = wanted(*matches, *query);
@@ -152,49 +147,41 @@ types::BuiltValue build_matches(data::Services& services, storage::Reader& data,
   return target.finish();
 }
 
-// The query of a command that had none of the errors when it was read first.
-std::optional<GeoQuery> read_again(Args args, Form form, types::SortedSetReader& set) {
-  contract::EncodedReply dropped;
-  contract::RespSink sink(dropped, 2);
-  return parse_geo_query(sink, args, form, /*may_store=*/true, &set);
-}
-
 void store_matches(WriteContext& ctx, Args args, Form form) {
   const size_t source = form == Form::kSearchStore ? 2 : 1;
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[source], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_zset(ctx, args[source]);
+  if (!set) return;
   const auto query =
-      parse_geo_query(ctx.reply, args, form, /*may_store=*/true, set ? &*set : nullptr);
+      parse_geo_query(ctx.reply, args, form, /*may_store=*/true, set.exists() ? &*set : nullptr);
   if (!query) return;
   if (!query->store) {  // a key or a member has the name of the option
-    if (!set) return ctx.reply.array(0);
+    if (!set.exists()) return ctx.reply.array(0);
     const auto matches = find_matches(ctx.data, ctx.keys.data(), *set, *query);
     const uint64_t count = wanted(*matches, *query);
     ctx.reply.array(count);
     return write_sorted(ctx.keys.data(), *matches, {.count = count}, writer_of(*query), ctx.reply);
   }
-  store_result(ctx,
-               {.target = *query->store,
-                .recipe = {.sources = args.subspan(source, 1),
-                           .is_large = set && count_geo_candidates(*set, *query) > kShortWork},
-                .kind = notify::kZset,
-                .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore"},
-               [&services = ctx.data, db = ctx.db, limits = zset_limits(ctx), source, form,
-                words = std::vector<std::string>(args.begin(), args.end())](
-                   types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                 const std::vector<std::string_view> again(words.begin(), words.end());
-                 Record from;
-                 if (types::find_as(keys, db, again[source], storage::ValueType::kSortedSet,
-                                    &from) != Found::kYes) {
-                   return {};
-                 }
-                 types::SortedSetReader reader(keys.data(), from);
-                 const auto same = read_again(again, form, reader);
-                 if (!same) return {};
-                 return build_matches(services, keys.data(), reader, *same, limits, put);
-               });
+  store_result(
+      ctx,
+      {.target = *query->store,
+       .recipe = {.sources = args.subspan(source, 1),
+                  .is_large =
+                      set.exists() && count_geo_candidates(*set, *query) > contract::kMadeByWriter},
+       .kind = notify::kZset,
+       .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore"},
+      [&services = ctx.data, db = ctx.db, limits = zset_limits(ctx), name = args[source],
+       given = *query](types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+        Record record;
+        if (types::find_as(keys, db, name, storage::ValueType::kSortedSet, &record) !=
+            types::Found::kYes) {
+          return {};
+        }
+        types::SortedSetReader from(keys.data(), record);
+        GeoQuery moved = given;
+        // The member may be elsewhere by now. If it has gone, the command runs again and says so.
+        if (!find_geo_center(from, &moved)) return {};
+        return build_matches(services, keys.data(), from, moved, limits, put);
+      });
 }
 
 void georadius(WriteContext& ctx, Args args) {

@@ -19,19 +19,15 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::WriteContext;
 using types::FieldValue;
-using types::Found;
-using types::Record;
 
 // Looks a field up and hands it to `answer`, null when it is not there; not called after an error.
 template <typename Answer>
 void answer_field(ReadContext& ctx, Args args, const Answer& answer) {
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto hash = read_hash(ctx, args[1]);
+  if (!hash) return;
   std::string held;
   FieldValue value;
-  answer(hash && hash->get(args[2], &held, &value) ? &value : nullptr);
+  answer(hash->get(args[2], &held, &value) ? &value : nullptr);
 }
 
 void hget(ReadContext& ctx, Args args) {
@@ -51,25 +47,21 @@ void hstrlen(ReadContext& ctx, Args args) {
 }
 
 void hmget(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto hash = read_hash(ctx, args[1]);
+  if (!hash) return;
   ctx.reply.array(args.size() - 2);
   std::string held;
   FieldValue value;
   for (std::string_view field : args.subspan(2)) {
-    const bool there = hash && hash->get(field, &held, &value);
+    const bool there = hash->get(field, &held, &value);
     there ? ctx.reply.bulk(value.bytes) : ctx.reply.null();
   }
 }
 
 void hlen(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(hash ? static_cast<int64_t>(hash->length()) : 0);
+  auto hash = read_hash(ctx, args[1]);
+  if (!hash) return;
+  ctx.reply.integer(static_cast<int64_t>(hash->length()));
 }
 
 // Answers how many fields are new, or nothing when an error was answered.
@@ -78,8 +70,7 @@ std::optional<int64_t> set_fields(WriteContext& ctx, Args args, std::string_view
     ctx.reply.error(contract::wrong_arity_error(command));
     return std::nullopt;
   }
-  Record before;
-  auto hash = open_hash(ctx, args[1], &before);
+  auto hash = open_hash(ctx, args[1]);
   if (!hash) return std::nullopt;
   int64_t added = 0;
   for (size_t i = 2; i < args.size(); i += 2) {
@@ -99,8 +90,7 @@ void hmset(WriteContext& ctx, Args args) {
 }
 
 void hsetnx(WriteContext& ctx, Args args) {
-  Record before;
-  auto hash = open_hash(ctx, args[1], &before);
+  auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
   std::string held;
   FieldValue value;
@@ -112,14 +102,12 @@ void hsetnx(WriteContext& ctx, Args args) {
 }
 
 void hdel(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kHash, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  types::HashWriter hash(ctx.keys, ctx.db, args[1], &before, hash_limits(ctx));
+  auto hash = open_hash(ctx, args[1]);
+  if (!hash) return;
+  if (!hash.exists()) return ctx.reply.integer(0);
   int64_t removed = 0;
-  for (std::string_view field : args.subspan(2)) removed += hash.remove(field);
-  const bool any_left = hash.finish();
+  for (std::string_view field : args.subspan(2)) removed += hash->remove(field);
+  const bool any_left = hash->finish();
   if (removed != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
   if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   ctx.reply.integer(removed);

@@ -11,6 +11,7 @@
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -24,15 +25,9 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using types::FieldValue;
-using types::Found;
 using types::Record;
 
-// So many bytes end a call of HSCAN, whatever its COUNT.
-constexpr size_t kScanBytesMax = 4 << 20;
-// Fields that HSCAN reads between two looks at that.
-constexpr uint64_t kScanStep = 64;
-// A larger COUNT is a walk.
-constexpr uint64_t kShortScan = 256;
+constexpr uint64_t kScanStep = 64;  // fields of HSCAN between two looks at their bytes
 
 enum class Part : uint8_t { kFields, kValues, kBoth };
 
@@ -42,20 +37,17 @@ void write_part(ReplySink& reply, Part part, std::string_view field, std::string
 }
 
 void reply_all(ReadContext& ctx, Args args, Part part) {
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  const uint64_t count = hash ? hash->length() : 0;
-  part == Part::kBoth ? ctx.reply.map(count) : ctx.reply.array(count);
+  auto hash = read_hash(ctx, args[1]);
   if (!hash) return;
+  const uint64_t count = hash->length();
+  part == Part::kBoth ? ctx.reply.map(count) : ctx.reply.array(count);
   if (!hash->is_large()) {
     return hash->walk([&](std::string_view field, const FieldValue& value) {
       write_part(ctx.reply, part, field, value.bytes);
       return true;
     });
   }
-  const storage::CollectionId id = record.collection()->id;
+  const storage::CollectionId id = hash.record().collection()->id;
   reply_elements(ctx,
                  {.space = storage::Space::kData,
                   .lower = storage::collection_begin(id),
@@ -98,9 +90,9 @@ struct Page {
   }
 };
 
-void scan_large(ReadContext& ctx, const Record& record, const ElementScan& scan, Page* page) {
+void scan_large(ReadContext& ctx, const Record& record, const ScanOptions& scan, Page* page) {
   types::MemberTable table(ctx.keys.data(), record.collection()->id);
-  for (uint64_t left = scan.count; left > 0 && page->bytes < kScanBytesMax;) {
+  for (uint64_t left = scan.count; left > 0 && page->bytes < contract::kScanBytesMax;) {
     const uint64_t step = std::min(left, kScanStep);
     page->next = table.scan(page->next, step, [&](std::string_view field, std::string_view stored) {
       FieldValue value;
@@ -116,24 +108,22 @@ void hscan(ReadContext& ctx, Args args) {
   const std::optional<uint64_t> cursor = parse_cursor(args[2]);
   if (!cursor) return ctx.reply.error(kInvalidCursor);
   Page page;
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!hash) return page.reply_to(ctx.reply);
-  const auto scan = read_element_scan(ctx.reply, args);
+  auto hash = read_hash(ctx, args[1]);
+  if (!hash) return;
+  if (!hash.exists()) return page.reply_to(ctx.reply);
+  const auto scan = read_scan_options(ctx.reply, args, ScanOf::kElements);
   if (!scan) return;
   // What is compact in Redis is answered whole.
-  if (!hash->is_large() || !record.limit_passed()) {
+  if (!hash->is_large() || !hash.record().limit_passed()) {
     hash->walk([&](std::string_view field, const FieldValue& value) {
       if (scan->matches(field)) page.add(field, value.bytes);
       return true;
     });
     return page.reply_to(ctx.reply);
   }
-  if (scan->count > kShortScan && !ctx.keys.data().begin_walk()) return;
+  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk()) return;
   page.next = *cursor;
-  scan_large(ctx, record, *scan, &page);
+  scan_large(ctx, hash.record(), *scan, &page);
   page.reply_to(ctx.reply);
 }
 

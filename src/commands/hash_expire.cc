@@ -18,6 +18,7 @@ namespace {
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
 using contract::key_at;
@@ -25,8 +26,6 @@ using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
 using types::FieldValue;
-using types::Found;
-using types::Record;
 
 // What is answered for a field.
 enum Answer : int64_t { kNoField = -2, kNeverExpires = -1, kNotMet = 0, kDone = 1, kDeleted = 2 };
@@ -52,25 +51,19 @@ bool holds(Condition condition, int64_t old_ms, int64_t new_ms) {
   return false;
 }
 
-// The fields behind "FIELDS count", which stand from args[at] on; nothing when an error was
-// answered.
-std::optional<Args> read_fields(ReplySink& reply, Args args, size_t at,
-                                std::string_view count_error) {
-  if (!contract::equals_ignore_case(args[at], "fields")) {
-    reply.error("ERR Mandatory argument FIELDS is missing or not at the right position");
-    return std::nullopt;
+// "FIELDS count field [field ...]"; nothing when an error was answered.
+std::optional<Args> read_fields(ReplySink& reply, ArgReader& reader, std::string_view count_error) {
+  if (!reader.word("fields")) {
+    reader.fail("ERR Mandatory argument FIELDS is missing or not at the right position");
   }
-  const std::optional<int64_t> count = contract::parse_integer(args[at + 1]);
-  if (!count || *count < 1) {
-    reply.error(count_error);
-    return std::nullopt;
+  const int64_t count = reader.integer_between(1, std::numeric_limits<int64_t>::max(), count_error);
+  const Args fields = reader.rest();
+  if (static_cast<uint64_t>(count) != fields.size()) {
+    reader.fail("ERR The `numfields` parameter must match the number of arguments");
   }
-  const Args fields = args.subspan(at + 2);
-  if (static_cast<uint64_t>(*count) != fields.size()) {
-    reply.error("ERR The `numfields` parameter must match the number of arguments");
-    return std::nullopt;
-  }
-  return fields;
+  if (!reader.failed()) return fields;
+  reply.error(reader.error());
+  return std::nullopt;
 }
 constexpr std::string_view kCountError = "ERR Number of fields must be a positive integer";
 
@@ -104,12 +97,12 @@ std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, con
   return *given * form.unit_ms + base_ms;
 }
 
-Condition read_condition(std::string_view word) {
-  if (contract::equals_ignore_case(word, "nx")) return Condition::kOnlyWithout;
-  if (contract::equals_ignore_case(word, "xx")) return Condition::kOnlyWith;
-  if (contract::equals_ignore_case(word, "gt")) return Condition::kOnlyLater;
-  if (contract::equals_ignore_case(word, "lt")) return Condition::kOnlyEarlier;
-  return Condition::kNone;
+Condition read_condition(ArgReader& reader) {
+  const auto given = reader.choice<Condition>({{"nx", Condition::kOnlyWithout},
+                                               {"xx", Condition::kOnlyWith},
+                                               {"gt", Condition::kOnlyLater},
+                                               {"lt", Condition::kOnlyEarlier}});
+  return given.value_or(Condition::kNone);
 }
 
 Answer expire_field(types::HashWriter& hash, std::string_view field, Condition condition,
@@ -128,27 +121,26 @@ Answer expire_field(types::HashWriter& hash, std::string_view field, Condition c
 }
 
 void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kHash, &before);
-  if (found == Found::kWrongType) return;
+  auto hash = open_hash(ctx, args[1]);
+  if (!hash) return;
   const std::optional<int64_t> when_ms = expiry_time(ctx, args[2], form);
   if (!when_ms) return;
-  const Condition condition = read_condition(args[3]);
-  const auto fields = read_fields(ctx.reply, args, condition == Condition::kNone ? 3 : 4,
-                                  "ERR Parameter `numFields` should be greater than 0");
+  ArgReader reader(args, 3);
+  const Condition condition = read_condition(reader);
+  const auto fields =
+      read_fields(ctx.reply, reader, "ERR Parameter `numFields` should be greater than 0");
   if (!fields) return;
-  if (found == Found::kAbsent) return answer_all(ctx.reply, fields->size(), kNoField);
-  types::HashWriter hash(ctx.keys, ctx.db, args[1], &before, hash_limits(ctx));
+  if (!hash.exists()) return answer_all(ctx.reply, fields->size(), kNoField);
   bool any_set = false;
   bool any_deleted = false;
   ctx.reply.array(fields->size());
   for (std::string_view field : *fields) {
-    const Answer answer = expire_field(hash, field, condition, *when_ms, ctx.now_ms());
+    const Answer answer = expire_field(*hash, field, condition, *when_ms, ctx.now_ms());
     any_set |= answer == kDone;
     any_deleted |= answer == kDeleted;
     ctx.reply.integer(answer);
   }
-  const bool any_left = hash.finish();
+  const bool any_left = hash->finish();
   if (any_set) ctx.keys.notify(notify::kHash, "hexpire", ctx.db, args[1]);
   if (any_deleted) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
   if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
@@ -168,37 +160,34 @@ void hpexpireat(WriteContext& ctx, Args args) {
 }
 
 void hpersist(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kHash, &before);
-  if (found == Found::kWrongType) return;
-  const auto fields = read_fields(ctx.reply, args, 2, kCountError);
+  auto hash = open_hash(ctx, args[1]);
+  if (!hash) return;
+  ArgReader reader(args, 2);
+  const auto fields = read_fields(ctx.reply, reader, kCountError);
   if (!fields) return;
-  if (found == Found::kAbsent) return answer_all(ctx.reply, fields->size(), kNoField);
-  types::HashWriter hash(ctx.keys, ctx.db, args[1], &before, hash_limits(ctx));
+  if (!hash.exists()) return answer_all(ctx.reply, fields->size(), kNoField);
   bool any = false;
   std::string held;
   ctx.reply.array(fields->size());
   for (std::string_view field : *fields) {
     FieldValue value;
-    const bool there = hash.get(field, &held, &value);
+    const bool there = hash->get(field, &held, &value);
     const bool expires = there && value.expire_ms != 0;
-    if (expires) hash.set(field, {.bytes = value.bytes});
+    if (expires) hash->set(field, {.bytes = value.bytes});
     any |= expires;
     ctx.reply.integer(!there ? kNoField : expires ? kDone : kNeverExpires);
   }
-  hash.finish();
+  hash->finish();
   if (any) ctx.keys.notify(notify::kHash, "hpersist", ctx.db, args[1]);
 }
 
 // When fields expire, or how long from `since_ms` on, in units that are rounded up.
 void reply_expiry(ReadContext& ctx, Args args, int64_t unit_ms, int64_t since_ms) {
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  const auto fields = read_fields(ctx.reply, args, 2, kCountError);
+  auto hash = read_hash(ctx, args[1]);
+  if (!hash) return;
+  ArgReader reader(args, 2);
+  const auto fields = read_fields(ctx.reply, reader, kCountError);
   if (!fields) return;
-  if (!hash) return answer_all(ctx.reply, fields->size(), kNoField);
   std::string held;
   ctx.reply.array(fields->size());
   for (std::string_view field : *fields) {

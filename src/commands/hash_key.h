@@ -18,23 +18,23 @@ inline types::HashLimits hash_limits(contract::WriteContext& ctx) {
           .listpack_value_max = settings->hash_max_listpack_value};
 }
 
-// To change the hash of a key, or to make one where there is none; nothing when an error was
-// answered. `before`, where the key's record is kept, must outlive the writer.
-inline std::optional<types::HashWriter> open_hash(contract::WriteContext& ctx, std::string_view key,
-                                                  types::Record* before) {
-  const auto found = find_typed(ctx, key, storage::ValueType::kHash, before);
-  if (found == types::Found::kWrongType) return std::nullopt;
-  return std::make_optional<types::HashWriter>(
-      ctx.keys, ctx.db, key, found == types::Found::kYes ? before : nullptr, hash_limits(ctx));
+// `before` is null for a hash to be made; it and `key` must outlive the writer.
+inline types::HashWriter hash_writer(contract::WriteContext& ctx, std::string_view key,
+                                     const types::Record* before) {
+  return {ctx.keys, ctx.db, key, before, hash_limits(ctx)};
 }
 
-// A view of the hash of a key, or nothing: it is not there, or an error was answered.
+// To change the hash of a key, or to make one where there is none.
+inline auto open_hash(contract::WriteContext& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kHash,
+                [&](const types::Record& record) { return hash_writer(ctx, key, before(record)); });
+}
+
 template <typename Context>
-std::optional<types::HashReader> read_hash(Context& ctx, std::string_view key,
-                                           types::Record* record, types::Found* found) {
-  *found = find_typed(ctx, key, storage::ValueType::kHash, record);
-  if (*found != types::Found::kYes) return std::nullopt;
-  return std::make_optional<types::HashReader>(ctx.keys.data(), *record, ctx.now_ms());
+auto read_hash(Context& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kHash, [&](const types::Record& record) {
+    return types::HashReader(ctx.keys.data(), record, ctx.now_ms());
+  });
 }
 
 }  // namespace ingot::commands

@@ -22,7 +22,6 @@ using contract::CommandRow;
 using contract::key_at;
 using contract::WriteContext;
 using types::FieldValue;
-using types::Record;
 
 // The field's expiry stays.
 void store_number(WriteContext& ctx, Args args, types::HashWriter& hash, std::string_view digits,
@@ -35,8 +34,7 @@ void store_number(WriteContext& ctx, Args args, types::HashWriter& hash, std::st
 void hincrby(WriteContext& ctx, Args args) {
   const std::optional<int64_t> by = contract::parse_integer(args[3]);
   if (!by) return ctx.reply.error(contract::error::kNotInteger);
-  Record before;
-  auto hash = open_hash(ctx, args[1], &before);
+  auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
   std::string held;
   FieldValue old;
@@ -59,8 +57,7 @@ void hincrbyfloat(WriteContext& ctx, Args args) {
   const std::optional<long double> by = contract::parse_long_double(args[3]);
   if (!by) return ctx.reply.error(contract::error::kNotFloat);
   if (!std::isfinite(*by)) return ctx.reply.error("ERR value is NaN or Infinity");
-  Record before;
-  auto hash = open_hash(ctx, args[1], &before);
+  auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
   std::string held;
   FieldValue old;

@@ -15,6 +15,7 @@
 #include "src/commands/hash_key.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -28,20 +29,11 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using types::FieldValue;
-using types::Found;
 using types::HashReader;
 using types::Record;
 
-struct Request {
-  int64_t count = 0;  // negative: with repetitions
-  bool with_values = false;
-
-  bool repeats() const { return count < 0; }
-  uint64_t size() const { return static_cast<uint64_t>(repeats() ? -count : count); }
-};
-
 // The header of a reply with so many fields.
-void announce(ReplySink& reply, const Request& request, uint64_t fields) {
+void announce(ReplySink& reply, const DrawRequest& request, uint64_t fields) {
   reply.array(request.with_values && reply.version() == 2 ? 2 * fields : fields);
 }
 
@@ -65,7 +57,7 @@ struct Source {
 };
 
 // Every field, or `wanted` of them in the order in which they stand, each set with equal chance.
-void reply_distinct(Source& source, const Request& request, uint64_t wanted) {
+void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted) {
   ReadContext& ctx = source.ctx;
   // Takes a field with the chance that exactly `wanted` are taken at the end.
   auto takes = [wanted, left = source.length, random = Random(dice()())]() mutable {
@@ -95,7 +87,7 @@ void reply_distinct(Source& source, const Request& request, uint64_t wanted) {
 }
 
 // A few of many, each drawn by itself.
-void reply_few(Source& source, const Request& request) {
+void reply_few(Source& source, const DrawRequest& request) {
   types::MemberTable table(source.ctx.keys.data(), source.id());
   announce(source.ctx.reply, request, request.size());
   std::unordered_set<std::string> drawn;
@@ -142,10 +134,11 @@ Draw draw_from_table(const Source& source, bool with_values) {
   };
 }
 
-void reply_repeating(Source& source, const Request& request) {
+void reply_repeating(Source& source, const DrawRequest& request) {
   const bool held = !source.hash.is_large() || !source.is_fresh();
   reply_draws(
-      source.ctx, request.size(), (request.size() > kShortDraws || held) && source.hash.is_large(),
+      source.ctx, request.size(),
+      (request.size() > contract::kDrawnOnIoThread || held) && source.hash.is_large(),
       [&] {
         return held ? draw_from_held(source, request.with_values)
                     : draw_from_table(source, request.with_values);
@@ -154,7 +147,7 @@ void reply_repeating(Source& source, const Request& request) {
 }
 
 void reply_one(Source& source) {
-  const Request request{.count = -1};
+  const DrawRequest request{.count = -1};
   const bool held = !source.hash.is_large() || !source.is_fresh();
   if (held && source.hash.is_large() && !source.ctx.keys.data().begin_walk()) return;
   const auto draw = held ? draw_from_held(source, request.with_values)
@@ -162,53 +155,24 @@ void reply_one(Source& source) {
   draw(source.ctx.keys.data(), 1, source.ctx.reply);
 }
 
-// Reads count and WITHVALUES; false when an error was answered.
-bool read_request(ReplySink& reply, Args args, Request* request) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const std::optional<int64_t> count = contract::parse_integer(args[2]);
-  if (!count) {
-    reply.error(contract::error::kNotInteger);
-    return false;
-  }
-  if (*count < -kMax) {
-    reply.error(
-        "ERR value is out of range, value must between -9223372036854775807 and "
-        "9223372036854775807");
-    return false;
-  }
-  request->count = *count;
-  if (args.size() == 3) return true;
-  request->with_values = contract::equals_ignore_case(args[3], "withvalues");
-  if (args.size() > 4 || !request->with_values) {
-    reply.error(contract::error::kSyntax);
-    return false;
-  }
-  if (*count >= -kMax / 2 && *count <= kMax / 2) return true;
-  reply.error("ERR value is out of range");
-  return false;
-}
-
 void hrandfield(ReadContext& ctx, Args args) {
-  Request request;
-  const bool one = args.size() == 2;
-  if (!one && !read_request(ctx.reply, args, &request)) return;
-  Record record;
-  Found found;
-  auto hash = read_hash(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  const uint64_t length = hash ? hash->length() : 0;
-  if (length == 0) return one ? ctx.reply.null() : ctx.reply.array(0);
-  Source source{.ctx = ctx, .record = record, .hash = *hash, .length = length};
-  if (one) return reply_one(source);
-  if (request.count == 0) return ctx.reply.array(0);
-  if (request.repeats()) return reply_repeating(source, request);
-  const uint64_t wanted = std::min(request.size(), source.length);
-  if (!hash->is_large() || !source.is_fresh() || wanted > kHeldDraws ||
+  const auto request = read_draw_request(ctx.reply, args, "withvalues");
+  if (!request) return;
+  auto hash = read_hash(ctx, args[1]);
+  if (!hash) return;
+  const uint64_t length = hash->length();
+  if (length == 0) return request->one ? ctx.reply.null() : ctx.reply.array(0);
+  Source source{.ctx = ctx, .record = hash.record(), .hash = *hash, .length = length};
+  if (request->one) return reply_one(source);
+  if (request->count == 0) return ctx.reply.array(0);
+  if (request->repeats()) return reply_repeating(source, *request);
+  const uint64_t wanted = std::min(request->size(), source.length);
+  if (!hash->is_large() || !source.is_fresh() || wanted > contract::kHeldElements ||
       wanted > source.length / 3) {
-    return reply_distinct(source, request, wanted);
+    return reply_distinct(source, *request, wanted);
   }
-  if (wanted > kShortDraws && !ctx.keys.data().begin_walk()) return;
-  reply_few(source, request);
+  if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk()) return;
+  reply_few(source, *request);
 }
 
 constexpr CommandRow kTable[] = {

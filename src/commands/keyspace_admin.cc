@@ -21,13 +21,10 @@ void dbsize(ReadContext& ctx, Args) {
 
 // SYNC and ASYNC are the same here: emptying takes constant time, the space comes back later.
 bool flush_options_fit(WriteContext& ctx, Args args) {
-  if (args.size() == 1) return true;
-  if (args.size() == 2 && (contract::equals_ignore_case(args[1], "sync") ||
-                           contract::equals_ignore_case(args[1], "async"))) {
-    return true;
-  }
-  ctx.reply.error(contract::error::kSyntax);
-  return false;
+  contract::ArgReader reader(args);
+  (void)(reader.word("sync") || reader.word("async"));
+  if (!reader.done()) ctx.reply.error(reader.error());
+  return !reader.failed();
 }
 
 void flushdb(WriteContext& ctx, Args args) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/commands/families.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/settings/config.h"
 #include "src/types/string_value.h"
@@ -17,9 +18,9 @@ namespace {
 
 namespace flag = contract::flag;
 namespace key = contract::key;
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
-using contract::equals_ignore_case;
 using contract::ReadContext;
 using types::Record;
 
@@ -32,30 +33,21 @@ struct Options {
 
 // Answers the error itself.
 bool parse_options(ReadContext& ctx, Args args, Options* out) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (equals_ignore_case(args[i], "IDX")) {
-      out->indexes = true;
-    } else if (equals_ignore_case(args[i], "LEN")) {
-      out->length_only = true;
-    } else if (equals_ignore_case(args[i], "WITHMATCHLEN")) {
-      out->with_match_length = true;
-    } else if (equals_ignore_case(args[i], "MINMATCHLEN") && i + 1 < args.size()) {
-      const auto number = contract::parse_integer(args[++i]);
-      if (!number) {
-        ctx.reply.error(contract::error::kNotInteger);
-        return false;
-      }
-      out->min_match_length = *number;
-    } else {
-      ctx.reply.error(contract::error::kSyntax);
-      return false;
+  ArgReader reader(args, 3);
+  while (reader.more()) {
+    if (reader.word("minmatchlen", 1)) {
+      out->min_match_length = reader.integer();
+    } else if (!reader.flag({{"idx", &out->indexes},
+                             {"len", &out->length_only},
+                             {"withmatchlen", &out->with_match_length}})) {
+      reader.fail(contract::error::kSyntax);
     }
   }
   if (out->indexes && out->length_only) {
-    ctx.reply.error("ERR If you want both the length and indexes, please just use IDX.");
-    return false;
+    reader.fail("ERR If you want both the length and indexes, please just use IDX.");
   }
-  return true;
+  if (reader.failed()) ctx.reply.error(reader.error());
+  return !reader.failed();
 }
 
 // The table of lengths of the common subsequences of all pairs of prefixes, of which the walk back
@@ -158,7 +150,7 @@ void lcs_command(ReadContext& ctx, Args args) {
     return ctx.reply.error("ERR The specified keys must contain string values");
   }
   Options options;
-  if (!parse_options(ctx, args.subspan(3), &options)) return;
+  if (!parse_options(ctx, args, &options)) return;
   const uint64_t a_length = found_a ? types::string_length(a) : 0;
   const uint64_t b_length = found_b ? types::string_length(b) : 0;
   // Redis' limit, for the table that Redis would need.

@@ -13,6 +13,7 @@
 #include "src/commands/pop_count.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 
 namespace ingot::commands {
 namespace {
@@ -27,22 +28,18 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
 using types::ListEnd;
-using types::Record;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent && only_existing) return ctx.reply.integer(0);
-  types::ListWriter list = list_writer(ctx, args[1], found == Found::kYes ? &before : nullptr);
-  for (const std::string_view element : args.subspan(2)) list.push(end, element);
-  list.finish();
+  auto list = open_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists() && only_existing) return ctx.reply.integer(0);
+  for (const std::string_view element : args.subspan(2)) list->push(end, element);
+  list->finish();
   ctx.keys.notify(notify::kList, push_event(end), ctx.db, args[1]);
-  ctx.reply.integer(static_cast<int64_t>(list.length()));
+  ctx.reply.integer(static_cast<int64_t>(list->length()));
 }
 
 void lpush(WriteContext& ctx, Args args) {
@@ -67,20 +64,18 @@ void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
     if (!given) return;
     count = *given;
   }
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return counted ? ctx.reply.null_array() : ctx.reply.null();
+  auto list = open_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return counted ? ctx.reply.null_array() : ctx.reply.null();
   if (count == 0) return ctx.reply.array(0);
-  types::ListWriter list = list_writer(ctx, args[1], &before);
   std::string element;
-  count = std::min(count, list.length());
+  count = std::min(count, list->length());
   if (counted) ctx.reply.array(count);
   for (uint64_t i = 0; i < count && !ctx.keys.data().failed(); ++i) {
-    list.pop(end, &element);
+    list->pop(end, &element);
     ctx.reply.bulk(element);
   }
-  finish_removal(ctx, list, args[1], pop_event(end));
+  finish_removal(ctx, *list, args[1], pop_event(end));
 }
 
 void lpop(WriteContext& ctx, Args args) {
@@ -91,19 +86,15 @@ void rpop(WriteContext& ctx, Args args) {
 }
 
 void llen(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto list = read_list(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(list ? static_cast<int64_t>(list->length()) : 0);
+  auto list = read_list(ctx, args[1]);
+  if (!list) return;
+  ctx.reply.integer(static_cast<int64_t>(list->length()));
 }
 
 void lindex(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto list = read_list(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!list) return ctx.reply.null();
+  auto list = read_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return ctx.reply.null();
   const auto given = contract::parse_integer(args[2]);
   if (!given) return ctx.reply.error(contract::error::kNotInteger);
   const auto index = list_index(*given, list->length());
@@ -113,48 +104,40 @@ void lindex(ReadContext& ctx, Args args) {
 }
 
 void lset(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.error(contract::error::kNoSuchKey);
+  auto list = open_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return ctx.reply.error(contract::error::kNoSuchKey);
   const auto given = contract::parse_integer(args[2]);
   if (!given) return ctx.reply.error(contract::error::kNotInteger);
-  types::ListWriter list = list_writer(ctx, args[1], &before);
-  const auto index = list_index(*given, list.length());
+  const auto index = list_index(*given, list->length());
   if (!index) return ctx.reply.error(contract::error::kOutOfRange);
-  list.set(*index, args[3]);
-  list.finish();
+  list->set(*index, args[3]);
+  list->finish();
   ctx.keys.notify(notify::kList, "lset", ctx.db, args[1]);
   ctx.reply.ok();
 }
 
 void linsert(WriteContext& ctx, Args args) {
-  const bool before_it = contract::equals_ignore_case(args[2], "before");
-  if (!before_it && !contract::equals_ignore_case(args[2], "after")) {
-    return ctx.reply.error(contract::error::kSyntax);
-  }
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  types::ListWriter list = list_writer(ctx, args[1], &before);
-  if (!list.insert(before_it, args[3], args[4])) return ctx.reply.integer(-1);
-  list.finish();
+  const auto before_it = ArgReader(args, 2).choice<bool>({{"before", true}, {"after", false}});
+  if (!before_it) return ctx.reply.error(contract::error::kSyntax);
+  auto list = open_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return ctx.reply.integer(0);
+  if (!list->insert(*before_it, args[3], args[4])) return ctx.reply.integer(-1);
+  list->finish();
   ctx.keys.notify(notify::kList, "linsert", ctx.db, args[1]);
-  ctx.reply.integer(static_cast<int64_t>(list.length()));
+  ctx.reply.integer(static_cast<int64_t>(list->length()));
 }
 
 void lrem(WriteContext& ctx, Args args) {
   ArgReader reader(args, 2);
   const int64_t count = reader.integer();
   if (reader.failed()) return ctx.reply.error(reader.error());
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  types::ListWriter list = list_writer(ctx, args[1], &before);
-  const uint64_t removed = list.remove(count, args[3]);
-  if (removed != 0) finish_removal(ctx, list, args[1], "lrem");
+  auto list = open_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return ctx.reply.integer(0);
+  const uint64_t removed = list->remove(count, args[3]);
+  if (removed != 0) finish_removal(ctx, *list, args[1], "lrem");
   ctx.reply.integer(static_cast<int64_t>(removed));
 }
 
@@ -178,22 +161,20 @@ void ltrim(WriteContext& ctx, Args args) {
   const int64_t start = reader.integer();
   const int64_t end = reader.integer();
   if (reader.failed()) return ctx.reply.error(reader.error());
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kList, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.ok();
-  types::ListWriter list = list_writer(ctx, args[1], &before);
-  const Selection kept = select(start, end, list.length());
+  auto list = open_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return ctx.reply.ok();
+  const Selection kept = select(start, end, list->length());
   bool left = true;
   if (kept.first == kept.end) {
-    ctx.keys.remove(ctx.db, args[1], before);
+    ctx.keys.remove(ctx.db, args[1], list.record());
     left = false;
   } else {
     // In Redis the key counts as modified even when nothing goes.
-    if (kept.first == 0 && kept.end == list.length()) ctx.keys.touch(ctx.db, args[1]);
-    for (uint64_t i = list.length(); i > kept.end; --i) list.pop(ListEnd::kRight, nullptr);
-    for (uint64_t i = 0; i < kept.first; ++i) list.pop(ListEnd::kLeft, nullptr);
-    list.finish();
+    if (kept.first == 0 && kept.end == list->length()) ctx.keys.touch(ctx.db, args[1]);
+    for (uint64_t i = list->length(); i > kept.end; --i) list->pop(ListEnd::kRight, nullptr);
+    for (uint64_t i = 0; i < kept.first; ++i) list->pop(ListEnd::kLeft, nullptr);
+    list->finish();
   }
   ctx.keys.notify(notify::kList, "ltrim", ctx.db, args[1]);
   if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
@@ -205,11 +186,8 @@ void lrange(ReadContext& ctx, Args args) {
   const int64_t start = reader.integer();
   const int64_t end = reader.integer();
   if (reader.failed()) return ctx.reply.error(reader.error());
-  Record record;
-  Found found;
-  auto list = read_list(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!list) return ctx.reply.array(0);
+  auto list = read_list(ctx, args[1]);
+  if (!list) return;
   const Selection selected = select(start, end, list->length());
   uint64_t count = selected.end - selected.first;
   ctx.reply.array(count);
@@ -237,17 +215,17 @@ struct PositionOptions {
 
 bool read_position_options(ReadContext& ctx, Args args, PositionOptions* options) {
   ArgReader reader(args, 3);
-  while (reader.more() && reader.left() >= 2) {
-    if (reader.word("rank")) {
+  while (reader.more()) {
+    if (reader.word("rank", 1)) {
       options->rank = reader.integer();
       if (options->rank == 0) {
         reader.fail(
             "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
             "or use negative to start from the end of the list");
       }
-    } else if (reader.word("count")) {
+    } else if (reader.word("count", 1)) {
       options->count = reader.integer_between(0, kMax, "ERR COUNT can't be negative");
-    } else if (reader.word("maxlen")) {
+    } else if (reader.word("maxlen", 1)) {
       options->most = reader.integer_between(0, kMax, "ERR MAXLEN can't be negative");
     } else {
       break;
@@ -258,16 +236,15 @@ bool read_position_options(ReadContext& ctx, Args args, PositionOptions* options
 }
 
 void lpos(ReadContext& ctx, Args args) {
-  constexpr uint64_t kShortWalk = 512;
   PositionOptions options;
   if (!read_position_options(ctx, args, &options)) return;
-  Record record;
-  Found found;
-  auto list = read_list(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!list) return options.count ? ctx.reply.array(0) : ctx.reply.null();
-  const bool is_short = options.most != 0 && static_cast<uint64_t>(options.most) <= kShortWalk;
-  if (list->length() > kShortWalk && !is_short && !ctx.keys.data().begin_walk()) return;
+  auto list = read_list(ctx, args[1]);
+  if (!list) return;
+  if (!list.exists()) return options.count ? ctx.reply.array(0) : ctx.reply.null();
+  const uint64_t length = list->length();
+  const uint64_t visited =
+      options.most == 0 ? length : std::min(length, static_cast<uint64_t>(options.most));
+  if (visited > contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk()) return;
   const bool back = options.rank < 0;
   // Redis takes the smallest number, which has no opposite, for the first match from the end.
   int64_t skip = options.rank < -kMax ? 0 : std::abs(options.rank) - 1;

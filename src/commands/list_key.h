@@ -11,19 +11,24 @@
 
 namespace ingot::commands {
 
+// `before` is null for a list to be made; it and `key` must outlive the writer.
 inline types::ListWriter list_writer(contract::WriteContext& ctx, std::string_view key,
                                      const types::Record* before) {
   const auto settings = ctx.config.settings();
   return {ctx.keys, ctx.db, key, before, settings->inline_max_bytes};
 }
 
-// The list of a key, or nothing: it is not there, or an error was answered.
+// To change the list of a key, or to make one where there is none.
+inline auto open_list(contract::WriteContext& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kList,
+                [&](const types::Record& record) { return list_writer(ctx, key, before(record)); });
+}
+
 template <typename Context>
-std::optional<types::ListReader> read_list(Context& ctx, std::string_view key,
-                                           types::Record* record, types::Found* found) {
-  *found = find_typed(ctx, key, storage::ValueType::kList, record);
-  if (*found != types::Found::kYes) return std::nullopt;
-  return std::make_optional<types::ListReader>(ctx.keys.data(), *record);
+auto read_list(Context& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kList, [&](const types::Record& record) {
+    return types::ListReader(ctx.keys.data(), record);
+  });
 }
 
 // An index as Redis takes it, from the end when negative; nothing when it is outside.

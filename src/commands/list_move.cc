@@ -23,16 +23,13 @@ using contract::CommandRow;
 using contract::key_at;
 using contract::keys_between;
 using contract::WriteContext;
-using types::Found;
 using types::ListEnd;
 using types::Record;
 
-// LEFT or RIGHT; anything else is answered as an error.
-std::optional<ListEnd> read_end(WriteContext& ctx, std::string_view word) {
-  if (contract::equals_ignore_case(word, "left")) return ListEnd::kLeft;
-  if (contract::equals_ignore_case(word, "right")) return ListEnd::kRight;
-  ctx.reply.error(contract::error::kSyntax);
-  return std::nullopt;
+ListEnd read_end(ArgReader& reader) {
+  const auto end = reader.choice<ListEnd>({{"left", ListEnd::kLeft}, {"right", ListEnd::kRight}});
+  if (!end) reader.fail(contract::error::kSyntax);
+  return end.value_or(ListEnd::kLeft);
 }
 
 struct Move {
@@ -44,42 +41,38 @@ struct Move {
 
 // False when the source is not there.
 bool move_element(WriteContext& ctx, const Move& move) {
-  Record before;
-  const Found found = find_typed(ctx, move.source, storage::ValueType::kList, &before);
-  if (found != Found::kYes) return found == Found::kWrongType;
-  types::ListWriter source = list_writer(ctx, move.source, &before);
+  auto source = open_list(ctx, move.source);
+  if (!source) return true;
+  if (!source.exists()) return false;
   std::string element;
   if (move.source == move.target) {
-    source.pop(move.from, &element);
-    source.push(move.to, element);
-    source.finish();
+    source->pop(move.from, &element);
+    source->push(move.to, element);
+    source->finish();
   } else {
-    Record target_before;
-    const Found target_found =
-        find_typed(ctx, move.target, storage::ValueType::kList, &target_before);
-    if (target_found == Found::kWrongType) return true;
-    source.pop(move.from, &element);
-    types::ListWriter target =
-        list_writer(ctx, move.target, target_found == Found::kYes ? &target_before : nullptr);
-    target.push(move.to, element);
-    target.finish();
+    auto target = open_list(ctx, move.target);
+    if (!target) return true;
+    source->pop(move.from, &element);
+    target->push(move.to, element);
+    target->finish();
   }
   ctx.keys.notify(notify::kList, push_event(move.to), ctx.db, move.target);
   if (move.source == move.target) {
     ctx.keys.notify(notify::kList, pop_event(move.from), ctx.db, move.source);
   } else {
-    finish_removal(ctx, source, move.source, pop_event(move.from));
+    finish_removal(ctx, *source, move.source, pop_event(move.from));
   }
   ctx.reply.bulk(element);
   return true;
 }
 
 std::optional<Move> read_move(WriteContext& ctx, Args args) {
-  const auto from = read_end(ctx, args[3]);
-  if (!from) return std::nullopt;
-  const auto to = read_end(ctx, args[4]);
-  if (!to) return std::nullopt;
-  return Move{.source = args[1], .target = args[2], .from = *from, .to = *to};
+  ArgReader reader(args, 3);
+  const ListEnd from = read_end(reader);
+  const ListEnd to = read_end(reader);
+  if (!reader.failed()) return Move{.source = args[1], .target = args[2], .from = from, .to = to};
+  ctx.reply.error(reader.error());
+  return std::nullopt;
 }
 
 void lmove(WriteContext& ctx, Args args) {
@@ -96,8 +89,9 @@ void move_or_wait(WriteContext& ctx, Args args, const Move& move) {
   if (!until_ms) return;
   Record source;
   // Something else that came into being under the name feeds nobody.
-  const bool other = ctx.fed && types::find_as(ctx.keys, ctx.db, move.source,
-                                               storage::ValueType::kList, &source) != Found::kYes;
+  const bool other =
+      ctx.fed && types::find_as(ctx.keys, ctx.db, move.source, storage::ValueType::kList,
+                                &source) != types::Found::kYes;
   if (!other && move_element(ctx, move)) return;
   if (!ctx.may_block) return ctx.reply.null();
   wait_for(ctx, args.subspan(1, 1), *until_ms);

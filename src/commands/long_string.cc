@@ -1,5 +1,6 @@
 // Streamed replies, and arguments that are in the engine already.
 #include "src/commands/long_string.h"
+#include "src/contract/thresholds.h"
 
 #include <memory>
 #include <string>
@@ -17,16 +18,12 @@ using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
 using storage::Metadata;
-using types::kLongStringBytes;
 using types::Record;
 
 namespace {
 
 using ViewPtr = std::shared_ptr<const data::View>;
 
-// An argument up to this size is copied by the writer itself: rewriting the string that it goes
-// into would cost more whenever that is large.
-constexpr uint64_t kCopiedByWriterBytes = 4 << 20;
 // The least value of proto-max-bulk-len.
 constexpr uint64_t kAlwaysAllowedBytes = 1 << 20;
 
@@ -82,7 +79,7 @@ void reply_string(ReadContext& ctx, const Record& record) {
 
 void reply_string(WriteContext& ctx, const Record& record) {
   reply_span(ctx, nullptr, record, {.offset = 0, .bytes = types::string_length(record)},
-             kHeldReplyBytes);
+             contract::kHeldStringsBytes);
 }
 
 uint64_t value_length(const WriteContext& ctx, std::string_view text) {
@@ -120,7 +117,8 @@ bool splice_value(WriteContext& ctx, std::string_view key, const Record* before,
     link_argument(ctx, key, before, expire_ms);
     return true;
   }
-  if (ctx.argument->length() <= kCopiedByWriterBytes) {
+  // Rewriting the string that it goes into would cost more whenever that is large.
+  if (ctx.argument->length() <= contract::kSplicedByWriterBytes) {
     std::string bytes;
     types::read_string(ctx.keys.data(), ctx.argument->id(), 0, ctx.argument->length(), &bytes);
     types::write_string(ctx.keys, ctx.db, key, before, offset, bytes);

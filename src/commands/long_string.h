@@ -6,17 +6,15 @@
 #include <string_view>
 
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::commands {
 
-// Longer replies are streamed: so many are held in memory at a time, and read at once.
-inline constexpr uint64_t kHeldReplyBytes = 128 << 10;
-
 // Answers bytes [offset, offset + bytes) of the string, which must lie within it. Chunked strings
 // are streamed from `held_max` on.
 void reply_string(contract::ReadContext& ctx, const types::Record& record, uint64_t offset,
-                  uint64_t bytes, uint64_t held_max = kHeldReplyBytes);
+                  uint64_t bytes, uint64_t held_max = contract::kHeldStringsBytes);
 void reply_string(contract::ReadContext& ctx, const types::Record& record);
 void reply_string(contract::WriteContext& ctx, const types::Record& record);
 

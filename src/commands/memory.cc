@@ -45,7 +45,7 @@ void usage(ReadContext& ctx, Args args) {
   ArgReader options(args, 3);
   int64_t samples = kSamples;
   while (options.more()) {
-    if (options.left() < 2 || !options.word("samples")) options.fail(contract::error::kSyntax);
+    if (!options.word("samples", 1)) options.fail(contract::error::kSyntax);
     if (options.failed()) break;
     samples = options.integer();
     if (!options.failed() && samples < 0) options.fail(contract::error::kSyntax);

@@ -68,7 +68,7 @@ bool parse(WriteContext& ctx, Args args, Request* request) {
             "ERR When using MIGRATE KEYS option, the key argument must be set to the "
             "empty string");
       }
-      const Args names = args.last(options.left());
+      const Args names = options.rest();
       request->keys.assign(names.begin(), names.end());
       break;
     } else {

@@ -12,6 +12,7 @@
 #include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/contract/glob.h"
+#include "src/contract/thresholds.h"
 #include "src/data/piece_source.h"
 #include "src/types/key_cursor.h"
 #include "src/types/key_walk.h"
@@ -22,19 +23,12 @@ namespace {
 
 namespace acl = contract::acl;
 namespace flag = contract::flag;
-using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
 using contract::ReadContext;
 using storage::Metadata;
 using types::KeyWalk;
 using types::Record;
-
-// So many bytes of names end a call of SCAN, whatever its COUNT.
-constexpr size_t kScanBytesMax = 4 << 20;
-
-// A longer reply of KEYS is not held but streamed.
-constexpr size_t kHeldNamesBytes = 1 << 20;
 
 // Names of keys, close together.
 class Names {
@@ -112,36 +106,14 @@ void keys(ReadContext& ctx, Args args) {
   for (walk.seek_first(); walk.valid(); walk.next()) {
     if (!pattern.matches(walk.key()) || !read_live(ctx, walk, &metadata)) continue;
     ++count;
-    if (ctx.view && found.bytes() > kHeldNamesBytes) continue;  // only counted, for the header
+    if (ctx.view && found.bytes() > contract::kHeldToCountBytes) {  // only counted, for the header
+      continue;
+    }
     found.add(walk.key());
   }
-  if (!ctx.view || found.bytes() <= kHeldNamesBytes) return found.reply_to(ctx.reply);
+  if (!ctx.view || found.bytes() <= contract::kHeldToCountBytes) return found.reply_to(ctx.reply);
   ctx.reply.array(count);
   stream_names(ctx, args[1]);
-}
-
-struct ScanOptions {
-  int64_t count = 10;
-  std::string_view pattern = "*";
-  std::optional<std::string_view> type;
-};
-
-bool read_scan_options(ReadContext& ctx, Args args, ScanOptions* options) {
-  ArgReader reader(args, 2);
-  while (reader.more()) {
-    if (reader.left() >= 2 && reader.word("count")) {
-      options->count = reader.integer();
-      if (!reader.failed() && options->count < 1) reader.fail(contract::error::kSyntax);
-    } else if (reader.left() >= 2 && reader.word("match")) {
-      options->pattern = reader.text();
-    } else if (reader.left() >= 2 && reader.word("type")) {
-      options->type = reader.text();
-    } else {
-      reader.fail(contract::error::kSyntax);
-    }
-  }
-  if (reader.failed()) ctx.reply.error(reader.error());
-  return !reader.failed();
 }
 
 // Goes where the cursor stands. False when it is not of this database's keys.
@@ -164,9 +136,9 @@ bool resume(ReadContext& ctx, KeyWalk& walk, uint64_t cursor) {
 void scan(ReadContext& ctx, Args args) {
   const std::optional<uint64_t> cursor = parse_cursor(args[1]);
   if (!cursor) return ctx.reply.error(kInvalidCursor);
-  ScanOptions options;
-  if (!read_scan_options(ctx, args, &options)) return;
-  const Pattern pattern(options.pattern);
+  const auto options = read_scan_options(ctx.reply, args, ScanOf::kKeys);
+  if (!options) return;
+  const Pattern pattern(options->pattern);
   const storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
   KeyWalk walk(ctx.keys.data(), keyspace, pattern.prefix());
   if (!resume(ctx, walk, *cursor)) return ctx.reply.error(kInvalidCursor);
@@ -174,13 +146,13 @@ void scan(ReadContext& ctx, Args args) {
   Names found;
   std::string last;
   Metadata metadata;
-  for (int64_t visited = 0;
-       walk.valid() && visited < options.count && found.bytes() < kScanBytesMax;
+  for (uint64_t visited = 0;
+       walk.valid() && visited < options->count && found.bytes() < contract::kScanBytesMax;
        ++visited, walk.next()) {
     last = walk.key();
     if (!pattern.matches(last) || !read_live(ctx, walk, &metadata)) continue;
     const std::string_view type = types::type_name(metadata.type);
-    if (!options.type || contract::equals_ignore_case(*options.type, type)) found.add(last);
+    if (!options->type || contract::equals_ignore_case(*options->type, type)) found.add(last);
   }
   const uint64_t next =
       walk.valid() ? ctx.server.cursors().add(storage::meta_key(keyspace, last)) : 0;

@@ -5,15 +5,16 @@
 #include <string_view>
 
 #include "src/commands/families.h"
+#include "src/contract/args.h"
 #include "src/contract/context.h"
 #include "src/contract/running_server.h"
 
 namespace ingot::commands {
 namespace {
 
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
-using contract::equals_ignore_case;
 using contract::ReadContext;
 using contract::SessionContext;
 
@@ -38,9 +39,9 @@ void save(SessionContext& context, Args) {
 }
 
 void bgsave(SessionContext& context, Args args) {
-  if (args.size() > 2 || (args.size() == 2 && !equals_ignore_case(args[1], "schedule"))) {
-    return context.reply.error(contract::error::kSyntax);
-  }
+  ArgReader reader(args);
+  (void)reader.word("schedule");
+  if (!reader.done()) return context.reply.error(reader.error());
   if (!context.server.save_in_background()) return context.reply.error(kSaving);
   context.reply.simple("Background saving started");
 }
@@ -58,20 +59,14 @@ void shutdown(SessionContext& context, Args args) {
   bool save = false;
   bool nosave = false;
   bool other = false;
-  for (const std::string_view word : args.subspan(1)) {
-    if (equals_ignore_case(word, "abort")) {
-      abort = true;
-    } else if (equals_ignore_case(word, "save")) {
-      save = true;
-    } else if (equals_ignore_case(word, "nosave")) {
-      nosave = true;
-    } else if (equals_ignore_case(word, "now") || equals_ignore_case(word, "force")) {
-      other = true;
-    } else {
-      return context.reply.error(contract::error::kSyntax);
-    }
+  ArgReader reader(args);
+  while (reader.flag({{"abort", &abort},
+                      {"save", &save},
+                      {"nosave", &nosave},
+                      {"now", &other},
+                      {"force", &other}})) {
   }
-  if ((save && nosave) || (abort && (save || nosave || other))) {
+  if (!reader.done() || (save && nosave) || (abort && (save || nosave || other))) {
     return context.reply.error(contract::error::kSyntax);
   }
   // A shutdown waits for nothing that could be called off.
@@ -97,9 +92,8 @@ void wait(SessionContext& context, Args args) {
 }
 
 void replicaof(SessionContext& context, Args args) {
-  if (equals_ignore_case(args[1], "no") && equals_ignore_case(args[2], "one")) {
-    return context.reply.ok();
-  }
+  ArgReader reader(args);
+  if (reader.word("no") && reader.word("one")) return context.reply.ok();
   const std::optional<int64_t> port = contract::parse_integer(args[2]);
   if (!port || *port < 0 || *port > 65535) return context.reply.error("ERR Invalid master port");
   context.reply.error("ERR Ingot cannot replicate yet: only REPLICAOF NO ONE is supported");

@@ -9,6 +9,7 @@
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -23,18 +24,11 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
-using types::Record;
 
-// A larger COUNT of SSCAN is a walk.
-constexpr uint64_t kShortScan = 256;
-// So many bytes end a call of SSCAN, whatever its COUNT.
-constexpr size_t kScanBytesMax = 4 << 20;
-constexpr uint64_t kScanStep = 64;  // members between two looks at that
+constexpr uint64_t kScanStep = 64;  // members of SSCAN between two looks at their bytes
 
 void sadd(WriteContext& ctx, Args args) {
-  Record before;
-  auto set = open_set(ctx, args[1], &before);
+  auto set = open_set(ctx, args[1]);
   if (!set) return;
   int64_t added = 0;
   for (const std::string_view member : args.subspan(2)) added += set->add(member);
@@ -44,8 +38,7 @@ void sadd(WriteContext& ctx, Args args) {
 }
 
 void srem(WriteContext& ctx, Args args) {
-  Record before;
-  auto set = open_set(ctx, args[1], &before);
+  auto set = open_set(ctx, args[1]);
   if (!set) return;
   int64_t removed = 0;
   for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
@@ -59,66 +52,52 @@ void srem(WriteContext& ctx, Args args) {
 
 void smove(WriteContext& ctx, Args args) {
   const std::string_view member = args[3];
-  Record from;
-  Record to;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kSet, &from);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  const Found target_found = find_typed(ctx, args[2], storage::ValueType::kSet, &to);
-  if (target_found == Found::kWrongType) return;
+  auto source = open_set(ctx, args[1]);
+  if (!source) return;
+  if (!source.exists()) return ctx.reply.integer(0);
+  auto target = open_set(ctx, args[2]);
+  if (!target) return;
   if (args[1] == args[2]) {
-    return ctx.reply.integer(types::SetReader(ctx.keys.data(), from).contains(member));
+    return ctx.reply.integer(types::SetReader(ctx.keys.data(), source.record()).contains(member));
   }
-  types::SetWriter source(ctx.keys, ctx.db, args[1], &from, set_limits(ctx));
-  if (!source.remove(member)) return ctx.reply.integer(0);
-  const bool left = source.finish();
+  if (!source->remove(member)) return ctx.reply.integer(0);
+  const bool left = source->finish();
   ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
   if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  types::SetWriter target(ctx.keys, ctx.db, args[2], target_found == Found::kYes ? &to : nullptr,
-                          set_limits(ctx));
-  if (target.add(member)) {
-    target.finish();
+  if (target->add(member)) {
+    target->finish();
     ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[2]);
   }
   ctx.reply.integer(1);
 }
 
 void scard(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(set ? static_cast<int64_t>(set->size()) : 0);
+  auto set = read_set(ctx, args[1]);
+  if (!set) return;
+  ctx.reply.integer(static_cast<int64_t>(set->size()));
 }
 
 void sismember(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(set && set->contains(args[2]));
+  auto set = read_set(ctx, args[1]);
+  if (!set) return;
+  ctx.reply.integer(set->contains(args[2]));
 }
 
 void smismember(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_set(ctx, args[1]);
+  if (!set) return;
   ctx.reply.array(args.size() - 2);
   for (const std::string_view member : args.subspan(2)) {
-    ctx.reply.integer(set && set->contains(member));
+    ctx.reply.integer(set->contains(member));
   }
 }
 
 void smembers(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.set(set ? set->size() : 0);
+  auto set = read_set(ctx, args[1]);
   if (!set) return;
-  if (set->is_large() && record.limit_passed()) {
-    const storage::CollectionId id = record.collection()->id;
+  ctx.reply.set(set->size());
+  if (set->is_large() && set.record().limit_passed()) {
+    const storage::CollectionId id = set.record().collection()->id;
     return reply_elements(ctx,
                           {.space = storage::Space::kData,
                            .lower = storage::collection_begin(id),
@@ -144,13 +123,11 @@ void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<std::string
 void sscan(ReadContext& ctx, Args args) {
   auto cursor = parse_cursor(args[2]);
   if (!cursor) return ctx.reply.error(kInvalidCursor);
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_set(ctx, args[1]);
+  if (!set) return;
   std::vector<std::string> members;
-  if (!set) return reply_scan(ctx.reply, 0, members);
-  const auto scan = read_element_scan(ctx.reply, args);
+  if (!set.exists()) return reply_scan(ctx.reply, 0, members);
+  const auto scan = read_scan_options(ctx.reply, args, ScanOf::kElements);
   if (!scan) return;
   size_t bytes = 0;
   auto take = [&](std::string_view member) {
@@ -160,19 +137,19 @@ void sscan(ReadContext& ctx, Args args) {
     return true;
   };
   // What Redis keeps as an intset it answers whole; so is what stands in one record.
-  if (!set->is_large() || !record.limit_passed()) {
+  if (!set->is_large() || !set.record().limit_passed()) {
     set->walk(take);
     return reply_scan(ctx.reply, 0, members);
   }
-  if (scan->count > kShortScan && !ctx.keys.data().begin_walk()) return;
-  types::MemberTable table(ctx.keys.data(), record.collection()->id);
+  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  types::MemberTable table(ctx.keys.data(), set.record().collection()->id);
   uint64_t left = scan->count;
   do {
     const uint64_t step = std::min(left, kScanStep);
     cursor =
         table.scan(*cursor, step, [&](std::string_view member, std::string_view) { take(member); });
     left -= step;
-  } while (left > 0 && *cursor != 0 && bytes < kScanBytesMax);
+  } while (left > 0 && *cursor != 0 && bytes < contract::kScanBytesMax);
   reply_scan(ctx.reply, *cursor, members);
 }
 

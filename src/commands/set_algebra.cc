@@ -12,6 +12,7 @@
 #include "src/commands/store_result.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/piece_source.h"
 #include "src/types/combination.h"
 #include "src/types/member_table.h"
@@ -32,11 +33,6 @@ using contract::WriteContext;
 using types::Combination;
 using types::Record;
 using Operation = Combination::Operation;
-
-// More members than this, in all sources together, are no longer a short command.
-constexpr uint64_t kShortWork = 512;
-// A longer reply is counted first and then streamed.
-constexpr size_t kHeldBytesMax = 1 << 20;
 
 std::vector<types::CombinedSource> find_sources(types::KeyReader& keys, int db, Args names,
                                                 bool* wrong_type) {
@@ -61,7 +57,7 @@ std::shared_ptr<Combination> open_sources(Context& ctx, Args names, Operation op
     return nullptr;
   }
   auto combination = std::make_shared<Combination>(ctx.keys.data(), operation, std::move(sources));
-  const bool is_short = combination->members() <= kShortWork;
+  const bool is_short = combination->members() <= contract::kVisitedOnIoThread;
   return is_short || ctx.keys.data().begin_walk() ? combination : nullptr;
 }
 
@@ -92,7 +88,9 @@ void reply_result(ReadContext& ctx, Args args, Operation operation) {
   uint64_t count = 0;
   combination->walk(ctx.keys.data(), {}, [&](std::string_view element, double) {
     ++count;
-    if (ctx.view && bytes > kHeldBytesMax) return true;  // only counted, for the header
+    if (ctx.view && bytes > contract::kHeldToCountBytes) {  // only counted, for the header
+      return true;
+    }
     members.emplace_back(types::member_of_element(element));
     bytes += members.back().size() + sizeof(std::string);
     return true;
@@ -117,25 +115,26 @@ void store_combination(WriteContext& ctx, Args args, Operation operation, std::s
   const Args sources = args.subspan(2);
   const auto combination = open_sources(ctx, sources, operation);
   if (!combination) return;
-  store_result(ctx,
-               {.target = args[1],
-                .recipe = {.sources = sources, .is_large = combination->members() > kShortWork},
-                .kind = notify::kSet,
-                .event = event},
-               [operation, db = ctx.db, limits = set_limits(ctx),
-                names = std::vector<std::string>(sources.begin(), sources.end())](
-                   types::KeyReader& keys, const types::PutElement& put) {
-                 const std::vector<std::string_view> views(names.begin(), names.end());
-                 bool wrong_type = false;  // then the keys have changed, and the command runs again
-                 const Combination result(keys.data(), operation,
-                                          find_sources(keys, db, views, &wrong_type));
-                 types::SetBuilder set(limits, put);
-                 result.walk(keys.data(), {}, [&](std::string_view element, double) {
-                   set.add(types::member_of_element(element));
-                   return true;
-                 });
-                 return set.finish();
-               });
+  store_result(
+      ctx,
+      {.target = args[1],
+       .recipe = {.sources = sources, .is_large = combination->members() > contract::kMadeByWriter},
+       .kind = notify::kSet,
+       .event = event},
+      [operation, db = ctx.db, limits = set_limits(ctx),
+       names = std::vector<std::string>(sources.begin(), sources.end())](
+          types::KeyReader& keys, const types::PutElement& put) {
+        const std::vector<std::string_view> views(names.begin(), names.end());
+        bool wrong_type = false;  // then the keys have changed, and the command runs again
+        const Combination result(keys.data(), operation,
+                                 find_sources(keys, db, views, &wrong_type));
+        types::SetBuilder set(limits, put);
+        result.walk(keys.data(), {}, [&](std::string_view element, double) {
+          set.add(types::member_of_element(element));
+          return true;
+        });
+        return set.finish();
+      });
 }
 
 void sinterstore(WriteContext& ctx, Args args) {
@@ -149,16 +148,15 @@ void sdiffstore(WriteContext& ctx, Args args) {
 }
 
 void sintercard(ReadContext& ctx, Args args) {
-  const auto count = contract::parse_integer(args[1]);
-  if (!count || *count < 1) return ctx.reply.error("ERR numkeys should be greater than 0");
-  if (*count > static_cast<int64_t>(args.size()) - 2) {
-    return ctx.reply.error("ERR Number of keys can't be greater than number of args");
-  }
-  const auto keys = static_cast<size_t>(*count);
+  constexpr std::string_view kNoKeys = "ERR numkeys should be greater than 0";
+  contract::ArgReader options(args);
+  const Args names =
+      options.counted({.not_number = kNoKeys,
+                       .too_few = kNoKeys,
+                       .too_many = "ERR Number of keys can't be greater than number of args"});
   int64_t limit = 0;
-  contract::ArgReader options(args, 2 + keys);
   while (options.more()) {
-    if (options.left() < 2 || !options.word("limit")) {
+    if (!options.word("limit", 1)) {
       options.fail(contract::error::kSyntax);
       break;
     }
@@ -166,7 +164,7 @@ void sintercard(ReadContext& ctx, Args args) {
                                     "ERR LIMIT can't be negative");
   }
   if (options.failed()) return ctx.reply.error(options.error());
-  const auto combination = open_sources(ctx, args.subspan(2, keys), Operation::kIntersection);
+  const auto combination = open_sources(ctx, names, Operation::kIntersection);
   if (!combination) return;
   int64_t found = 0;
   combination->walk(ctx.keys.data(), {},

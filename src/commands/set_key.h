@@ -18,23 +18,23 @@ inline types::SetLimits set_limits(contract::WriteContext& ctx) {
           .intset_entries_max = settings->set_max_intset_entries};
 }
 
-// To change the set of a key, or to make one where there is none; nothing when an error was
-// answered. `before`, where the key's record is kept, must outlive the writer.
-inline std::optional<types::SetWriter> open_set(contract::WriteContext& ctx, std::string_view key,
-                                                types::Record* before) {
-  const auto found = find_typed(ctx, key, storage::ValueType::kSet, before);
-  if (found == types::Found::kWrongType) return std::nullopt;
-  return std::make_optional<types::SetWriter>(
-      ctx.keys, ctx.db, key, found == types::Found::kYes ? before : nullptr, set_limits(ctx));
+// `before` is null for a set to be made; it and `key` must outlive the writer.
+inline types::SetWriter set_writer(contract::WriteContext& ctx, std::string_view key,
+                                   const types::Record* before) {
+  return {ctx.keys, ctx.db, key, before, set_limits(ctx)};
 }
 
-// The set of a key, or nothing: it is not there, or an error was answered.
+// To change the set of a key, or to make one where there is none.
+inline auto open_set(contract::WriteContext& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kSet,
+                [&](const types::Record& record) { return set_writer(ctx, key, before(record)); });
+}
+
 template <typename Context>
-std::optional<types::SetReader> read_set(Context& ctx, std::string_view key, types::Record* record,
-                                         types::Found* found) {
-  *found = find_typed(ctx, key, storage::ValueType::kSet, record);
-  if (*found != types::Found::kYes) return std::nullopt;
-  return std::make_optional<types::SetReader>(ctx.keys.data(), *record);
+auto read_set(Context& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kSet, [&](const types::Record& record) {
+    return types::SetReader(ctx.keys.data(), record);
+  });
 }
 
 }  // namespace ingot::commands

@@ -15,6 +15,7 @@
 #include "src/commands/set_key.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
 #include "src/types/member_table.h"
 #include "src/types/set_builder.h"
@@ -31,7 +32,6 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
 using types::Record;
 using types::SetReader;
 
@@ -78,38 +78,27 @@ Draw repeated_draw(SetReader& set, const Record& record) {
 
 void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint64_t count) {
   reply_draws(
-      ctx, count, count > kShortDraws && set.is_large(), [&] { return repeated_draw(set, record); },
-      [&](uint64_t draws) { ctx.reply.array(draws); });
+      ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
+      [&] { return repeated_draw(set, record); }, [&](uint64_t draws) { ctx.reply.array(draws); });
 }
 
 void srandmember(ReadContext& ctx, Args args) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const bool one = args.size() == 2;
-  int64_t count = 1;
-  if (!one) {
-    const auto given = contract::parse_integer(args[2]);
-    if (args.size() > 3) return ctx.reply.error(contract::error::kSyntax);
-    if (!given) return ctx.reply.error(contract::error::kNotInteger);
-    if (*given < -kMax) {
-      return ctx.reply.error(
-          "ERR value is out of range, value must between -9223372036854775807 and "
-          "9223372036854775807");
-    }
-    count = *given;
-  }
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!set) return one ? ctx.reply.null() : ctx.reply.array(0);
-  if (one) {
+  if (args.size() > 3) return ctx.reply.error(contract::error::kSyntax);
+  const auto request = read_draw_request(ctx.reply, args, {});
+  if (!request) return;
+  auto set = read_set(ctx, args[1]);
+  if (!set) return;
+  if (!set.exists()) return request->one ? ctx.reply.null() : ctx.reply.array(0);
+  if (request->one) {
     std::string member;
     if (set->random(dice(), &member)) ctx.reply.bulk(member);
     return;
   }
-  if (count < 0) return reply_repeated(ctx, *set, record, static_cast<uint64_t>(-count));
-  const uint64_t wanted = std::min(static_cast<uint64_t>(count), set->size());
-  if (wanted > kShortDraws && set->is_large() && !ctx.keys.data().begin_walk()) return;
+  if (request->repeats()) return reply_repeated(ctx, *set, set.record(), request->size());
+  const uint64_t wanted = std::min(request->size(), set->size());
+  if (wanted > contract::kDrawnOnIoThread && set->is_large() && !ctx.keys.data().begin_walk()) {
+    return;
+  }
   const std::vector<std::string> members = draw_distinct(*set, wanted);
   ctx.reply.array(members.size());
   for (const std::string& member : members) ctx.reply.bulk(member);
@@ -133,7 +122,7 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
     rest.metadata.expire_ms = record.expire_ms();
     return ctx.keys.store(ctx.db, name, &record, rest.record());
   }
-  types::SetWriter set(ctx.keys, ctx.db, name, &record, set_limits(ctx));
+  types::SetWriter set = set_writer(ctx, name, &record);
   for (const std::string& member : members) set.remove(member);
   set.finish();
 }
@@ -147,21 +136,19 @@ void spop(WriteContext& ctx, Args args) {
     if (!given) return;
     count = *given;
   }
-  Record record;
-  Found found;
-  auto set = read_set(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!set) return one ? ctx.reply.null() : ctx.reply.set(0);
+  auto set = read_set(ctx, args[1]);
+  if (!set) return;
+  if (!set.exists()) return one ? ctx.reply.null() : ctx.reply.set(0);
   if (count == 0) return ctx.reply.set(0);
   const uint64_t size = set->size();
   const std::vector<std::string> members = draw_distinct(*set, std::min(count, size));
   if (ctx.keys.data().failed()) return;
   ctx.keys.notify(notify::kSet, "spop", ctx.db, args[1]);
   if (count >= size) {
-    ctx.keys.remove(ctx.db, args[1], record);
+    ctx.keys.remove(ctx.db, args[1], set.record());
     ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   } else {
-    take_away(ctx, args[1], record, members, !one && (size - count) * 5 <= count);
+    take_away(ctx, args[1], set.record(), members, !one && (size - count) * 5 <= count);
   }
   if (one) return ctx.reply.bulk(members.front());
   ctx.reply.set(members.size());

@@ -17,6 +17,7 @@
 #include "src/commands/store_result.h"
 #include "src/commands/typed_key.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/spill_sort.h"
 #include "src/data/view.h"
 #include "src/settings/config.h"
@@ -45,9 +46,6 @@ using data::SpillSort;
 using storage::ValueType;
 using types::Record;
 
-// More elements are no longer a short command.
-constexpr uint64_t kShortWork = 512;
-
 struct Options {
   bool descending = false;
   bool alpha = false;
@@ -70,16 +68,16 @@ Options parse(ArgReader& reader, bool may_store) {
       options.descending = true;
     } else if (reader.word("alpha")) {
       options.alpha = true;
-    } else if (reader.left() >= 3 && reader.word("limit")) {
+    } else if (reader.word("limit", 2)) {
       options.offset = reader.integer();
       options.count = reader.integer();
-    } else if (may_store && reader.left() >= 2 && reader.word("store")) {
+    } else if (may_store && reader.word("store", 1)) {
       options.store = reader.text();
-    } else if (reader.left() >= 2 && reader.word("by")) {
+    } else if (reader.word("by", 1)) {
       const std::string_view pattern = reader.text();
       // After one that gives no order a later one gives none, either.
       if (!options.unsorted()) options.by = pattern;
-    } else if (reader.left() >= 2 && reader.word("get")) {
+    } else if (reader.word("get", 1)) {
       options.get.push_back(reader.text());
     } else {
       reader.fail(contract::error::kSyntax);
@@ -284,7 +282,8 @@ bool looks_elsewhere(const Options& options) {
 }
 
 void store_sorted(WriteContext& ctx, Args args, const Request& request) {
-  const bool is_large = request.exists && size_of(ctx.keys.data(), request.record) > kShortWork;
+  const bool is_large =
+      request.exists && size_of(ctx.keys.data(), request.record) > contract::kMadeByWriter;
   store_result(ctx,
                {.target = *request.options.store,
                 .recipe = {.sources = args.subspan(1, 1),
@@ -292,14 +291,11 @@ void store_sorted(WriteContext& ctx, Args args, const Request& request) {
                            .by_writer = looks_elsewhere(request.options)},
                 .kind = types::notify::kList,
                 .event = "sortstore"},
-               [&services = ctx.data, db = ctx.db,
-                words = std::vector<std::string>(args.begin(), args.end())](
+               [&services = ctx.data, db = ctx.db, source = args[1], given = request.options](
                    types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                 const std::vector<std::string_view> again(words.begin(), words.end());
                  Record record;
-                 if (!keys.find(db, again[1], &record) || !can_be_sorted(record)) return {};
-                 ArgReader reader(again, 2);
-                 Options options = parse(reader, /*may_store=*/true);  // it had no error
+                 if (!keys.find(db, source, &record) || !can_be_sorted(record)) return {};
+                 Options options = given;
                  order_for_storing(record, &options);
                  return build_list(services, keys, db, record, options, put);
                });

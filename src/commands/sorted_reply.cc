@@ -1,5 +1,6 @@
 // See sorted_reply.h.
 #include "src/commands/sorted_reply.h"
+#include "src/contract/thresholds.h"
 
 #include <string>
 #include <utility>
@@ -12,8 +13,6 @@ using contract::ReplySink;
 using data::SpillSort;
 
 namespace {
-
-constexpr uint64_t kShortReply = 512;
 
 // Writes the items of the range until `enough()`; then the range begins behind them, and `*from` is
 // the key of its first item.
@@ -48,7 +47,7 @@ void write_sorted(storage::Reader& data, const SpillSort& items, ItemRange range
 
 void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<SpillSort> items, ItemRange range,
                   WriteItem write) {
-  if (!ctx.view || range.count <= kShortReply) {
+  if (!ctx.view || range.count <= contract::kHeldElements) {
     return write_sorted(ctx.keys.data(), *items, range, write, ctx.reply);
   }
   const storage::Status status = items->keep_for_reply();

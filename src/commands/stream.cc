@@ -23,8 +23,6 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
-using types::Record;
 using types::StreamId;
 using types::StreamWriter;
 
@@ -47,8 +45,8 @@ Read read_threshold(ReplySink& reply, ArgReader& reader, bool by_id, TrimOptions
     reply.error("ERR syntax error, MAXLEN and MINID options at the same time are not compatible");
     return Read::kError;
   }
-  options->approximate = reader.left() >= 2 && reader.word("~");
-  if (!options->approximate && reader.left() >= 2) (void)reader.word("=");
+  options->approximate = reader.word("~", 1);
+  if (!options->approximate) (void)reader.word("=", 1);
   if (by_id) {
     options->min_id = stream_id_argument(reply, reader.text());
     return options->min_id ? Read::kOption : Read::kError;
@@ -61,14 +59,13 @@ Read read_threshold(ReplySink& reply, ArgReader& reader, bool by_id, TrimOptions
 }
 
 Read read_option(ReplySink& reply, ArgReader& reader, bool adding, TrimOptions* options) {
-  const bool valued = reader.left() >= 2;
-  if (valued && reader.word("maxlen")) return read_threshold(reply, reader, false, options);
-  if (valued && reader.word("minid")) return read_threshold(reply, reader, true, options);
+  if (reader.word("maxlen", 1)) return read_threshold(reply, reader, false, options);
+  if (reader.word("minid", 1)) return read_threshold(reply, reader, true, options);
   if (adding && reader.word("nomkstream")) {
     options->only_existing = true;
     return Read::kOption;
   }
-  if (!valued || !reader.word("limit")) return Read::kNone;
+  if (!reader.word("limit", 1)) return Read::kNone;
   const int64_t limit = reader.integer();
   if (!reader.failed() && limit < 0) reader.fail("ERR The LIMIT argument must be >= 0.");
   if (reader.failed()) reply.error(reader.error());
@@ -157,26 +154,24 @@ void xadd(WriteContext& ctx, Args args) {
     break;
   }
   if (!consistent(ctx.reply, options, /*adding=*/true)) return;
-  const Args fields = args.last(reader.left());
+  const Args fields = reader.rest();
   if (fields.empty() || fields.size() % 2 != 0) {
     return ctx.reply.error(contract::wrong_arity_error("xadd"));
   }
   if (wanted.ms == 0 && wanted.seq == 0) {
     return ctx.reply.error("ERR The ID specified in XADD must be greater than 0-0");
   }
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent && options.only_existing) return ctx.reply.null();
-  StreamWriter stream = stream_writer(ctx, args[1], found == Found::kYes ? &before : nullptr);
-  const auto id = next_id(ctx, stream.notes(), wanted);
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  if (!stream.exists() && options.only_existing) return ctx.reply.null();
+  const auto id = next_id(ctx, stream->notes(), wanted);
   if (!id) return;
-  stream.add(*id, fields);
+  stream->add(*id, fields);
   ctx.keys.notify(notify::kStream, "xadd", ctx.db, args[1]);
-  if (trim(ctx, stream, options) != 0) {
+  if (trim(ctx, *stream, options) != 0) {
     ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
   }
-  stream.finish(types::Touch::kModified);
+  stream->finish(types::Touch::kModified);
   reply_id(ctx.reply, *id);
 }
 
@@ -189,42 +184,36 @@ void xtrim(WriteContext& ctx, Args args) {
     if (read == Read::kNone) return ctx.reply.error(contract::error::kSyntax);
   }
   if (!consistent(ctx.reply, options, /*adding=*/false)) return;
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  StreamWriter stream = stream_writer(ctx, args[1], &before);
-  const uint64_t gone = trim(ctx, stream, options);
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  if (!stream.exists()) return ctx.reply.integer(0);
+  const uint64_t gone = trim(ctx, *stream, options);
   if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
-  stream.finish(types::Touch::kModified);
+  stream->finish(types::Touch::kModified);
   ctx.reply.integer(static_cast<int64_t>(gone));
 }
 
 void xdel(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  if (!stream.exists()) return ctx.reply.integer(0);
   std::vector<StreamId> ids;
   for (std::string_view text : args.subspan(2)) {
     const auto id = stream_id_argument(ctx.reply, text);
     if (!id) return;
     ids.push_back(*id);
   }
-  StreamWriter stream = stream_writer(ctx, args[1], &before);
   int64_t removed = 0;
-  for (const StreamId id : ids) removed += stream.remove(id);
+  for (const StreamId id : ids) removed += stream->remove(id);
   if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
-  stream.finish(types::Touch::kModified);
+  stream->finish(types::Touch::kModified);
   ctx.reply.integer(removed);
 }
 
 void xlen(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  const auto stream = read_stream(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(stream ? static_cast<int64_t>(stream->length()) : 0);
+  const auto stream = read_stream(ctx, args[1]);
+  if (!stream) return;
+  ctx.reply.integer(static_cast<int64_t>(stream->length()));
 }
 
 void range(ReadContext& ctx, Args args, bool reverse) {
@@ -235,18 +224,16 @@ void range(ReadContext& ctx, Args args, bool reverse) {
   ArgReader reader(args, 4);
   std::optional<int64_t> count;
   while (reader.more()) {
-    if (reader.left() < 2 || !reader.word("count")) {
+    if (!reader.word("count", 1)) {
       reader.fail(contract::error::kSyntax);
       break;
     }
     count = std::max<int64_t>(0, reader.integer());
   }
   if (reader.failed()) return ctx.reply.error(reader.error());
-  Record record;
-  Found found;
-  const auto stream = read_stream(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!stream) return ctx.reply.array(0);
+  const auto stream = read_stream(ctx, args[1]);
+  if (!stream) return;
+  if (!stream.exists()) return ctx.reply.array(0);
   if (count == 0) return ctx.reply.null_array();
   reply_entries(ctx, *stream, {*first, *last}, static_cast<uint64_t>(count.value_or(0)), reverse);
 }
@@ -265,11 +252,11 @@ void xsetid(WriteContext& ctx, Args args) {
   std::optional<uint64_t> added;
   std::optional<StreamId> max_deleted;
   while (reader.more()) {
-    if (reader.left() >= 2 && reader.word("entriesadded")) {
+    if (reader.word("entriesadded", 1)) {
       const int64_t number = reader.integer();
       if (!reader.failed() && number < 0) reader.fail("ERR entries_added must be positive");
       added = static_cast<uint64_t>(number);
-    } else if (reader.left() >= 2 && reader.word("maxdeletedid")) {
+    } else if (reader.word("maxdeletedid", 1)) {
       max_deleted = stream_id_argument(ctx.reply, reader.text());
       if (!max_deleted) return;
       if (*last < *max_deleted) {
@@ -282,23 +269,21 @@ void xsetid(WriteContext& ctx, Args args) {
     }
   }
   if (reader.failed()) return ctx.reply.error(reader.error());
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.error(contract::error::kNoSuchKey);
-  StreamWriter stream = stream_writer(ctx, args[1], &before);
-  if (stream.length() != 0 && *last < stream.last_entry()) {
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  if (!stream.exists()) return ctx.reply.error(contract::error::kNoSuchKey);
+  if (stream->length() != 0 && *last < stream->last_entry()) {
     return ctx.reply.error(
         "ERR The ID specified in XSETID is smaller than the target stream top item");
   }
-  if (added && *added < stream.length()) {
+  if (added && *added < stream->length()) {
     return ctx.reply.error(
         "ERR The entries_added specified in XSETID is smaller than the target stream length");
   }
   const bool sets_deleted = max_deleted && *max_deleted != types::kStreamIdMin;
-  stream.set_notes(*last, added.value_or(stream.notes().added),
-                   sets_deleted ? *max_deleted : stream.notes().max_deleted);
-  stream.finish();
+  stream->set_notes(*last, added.value_or(stream->notes().added),
+                    sets_deleted ? *max_deleted : stream->notes().max_deleted);
+  stream->finish();
   ctx.keys.notify(notify::kStream, "xsetid", ctx.db, args[1]);
   ctx.reply.ok();
 }

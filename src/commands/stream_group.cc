@@ -24,8 +24,6 @@ using contract::key_at;
 using contract::ReplySink;
 using contract::SessionContext;
 using contract::WriteContext;
-using types::Found;
-using types::Record;
 using types::StreamGroup;
 using types::StreamId;
 using types::StreamWriter;
@@ -42,7 +40,7 @@ std::optional<GroupOptions> read_options(ReplySink& reply, Args args, bool creat
   while (reader.more()) {
     if (creating && reader.word("mkstream")) {
       options.make_stream = true;
-    } else if (reader.left() >= 2 && reader.word("entriesread")) {
+    } else if (reader.word("entriesread", 1)) {
       options.entries_read = reader.integer();
       if (!reader.failed() && options.entries_read < -1) {
         reader.fail("ERR value for ENTRIESREAD must be positive or -1");
@@ -57,18 +55,13 @@ std::optional<GroupOptions> read_options(ReplySink& reply, Args args, bool creat
   return std::nullopt;
 }
 
-// The stream that a subcommand works on; nothing when the error has been answered.
-std::optional<StreamWriter> open_stream(WriteContext& ctx, std::string_view name, Record* before,
-                                        bool make_stream = false) {
-  const Found found = find_typed(ctx, name, storage::ValueType::kStream, before);
-  if (found == Found::kWrongType) return std::nullopt;
-  if (found == Found::kAbsent && !make_stream) {
-    ctx.reply.error(
-        "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you "
-        "may want to use the MKSTREAM option to create an empty stream automatically.");
-    return std::nullopt;
-  }
-  return stream_writer(ctx, name, found == Found::kYes ? before : nullptr);
+// Whether a subcommand finds its stream; an error has been answered if not.
+bool is_there(WriteContext& ctx, const Opened<StreamWriter>& stream, bool make_stream = false) {
+  if (!stream || stream.exists() || make_stream) return static_cast<bool>(stream);
+  ctx.reply.error(
+      "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you "
+      "may want to use the MKSTREAM option to create an empty stream automatically.");
+  return false;
 }
 
 std::optional<StreamGroup> open_group(WriteContext& ctx, const StreamWriter& stream, Args args) {
@@ -83,9 +76,8 @@ std::optional<StreamGroup> open_group(WriteContext& ctx, const StreamWriter& str
 void create(WriteContext& ctx, Args args) {
   const auto options = read_options(ctx.reply, args, /*creating=*/true);
   if (!options) return;
-  Record before;
-  auto stream = open_stream(ctx, args[2], &before, options->make_stream);
-  if (!stream) return;
+  auto stream = open_stream(ctx, args[2]);
+  if (!is_there(ctx, stream, options->make_stream)) return;
   const auto id =
       args[4] == "$" ? std::optional(stream->notes().last) : stream_id_argument(ctx.reply, args[4]);
   if (!id) return;
@@ -101,9 +93,8 @@ void create(WriteContext& ctx, Args args) {
 void setid(WriteContext& ctx, Args args) {
   const auto options = read_options(ctx.reply, args, /*creating=*/false);
   if (!options) return;
-  Record before;
-  auto stream = open_stream(ctx, args[2], &before);
-  if (!stream) return;
+  auto stream = open_stream(ctx, args[2]);
+  if (!is_there(ctx, stream)) return;
   auto group = open_group(ctx, *stream, args);
   if (!group) return;
   const auto id = args[4] == "$" ? std::optional(stream->notes().last)
@@ -118,9 +109,8 @@ void setid(WriteContext& ctx, Args args) {
 }
 
 void destroy(WriteContext& ctx, Args args) {
-  Record before;
-  auto stream = open_stream(ctx, args[2], &before);
-  if (!stream) return;
+  auto stream = open_stream(ctx, args[2]);
+  if (!is_there(ctx, stream)) return;
   const auto group = stream->group(args[3]);
   if (!group) return ctx.reply.integer(0);
   stream->destroy(*group);
@@ -131,9 +121,8 @@ void destroy(WriteContext& ctx, Args args) {
 }
 
 void createconsumer(WriteContext& ctx, Args args) {
-  Record before;
-  auto stream = open_stream(ctx, args[2], &before);
-  if (!stream) return;
+  auto stream = open_stream(ctx, args[2]);
+  if (!is_there(ctx, stream)) return;
   auto group = open_group(ctx, *stream, args);
   if (!group) return;
   if (stream->consumer(*group, args[4])) return ctx.reply.integer(0);
@@ -145,9 +134,8 @@ void createconsumer(WriteContext& ctx, Args args) {
 }
 
 void delconsumer(WriteContext& ctx, Args args) {
-  Record before;
-  auto stream = open_stream(ctx, args[2], &before);
-  if (!stream) return;
+  auto stream = open_stream(ctx, args[2]);
+  if (!is_there(ctx, stream)) return;
   auto group = open_group(ctx, *stream, args);
   if (!group) return;
   const auto consumer = stream->consumer(*group, args[4]);
@@ -175,12 +163,9 @@ void help(SessionContext& ctx, Args) {
 }
 
 void xack(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  StreamWriter stream = stream_writer(ctx, args[1], &before);
-  auto group = stream.group(args[2]);
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  auto group = stream->group(args[2]);
   if (!group) return ctx.reply.integer(0);
   std::vector<StreamId> ids;
   for (std::string_view text : args.subspan(3)) {
@@ -190,13 +175,13 @@ void xack(WriteContext& ctx, Args args) {
   }
   int64_t acknowledged = 0;
   for (const StreamId id : ids) {
-    const auto pending = stream.pending(*group, id);
+    const auto pending = stream->pending(*group, id);
     if (!pending) continue;
-    stream.release(&*group, *pending);
+    stream->release(&*group, *pending);
     ++acknowledged;
   }
-  if (acknowledged != 0) stream.store(*group);
-  stream.finish();
+  if (acknowledged != 0) stream->store(*group);
+  stream->finish();
   ctx.reply.integer(acknowledged);
 }
 

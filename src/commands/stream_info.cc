@@ -24,8 +24,6 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::SessionContext;
-using types::Found;
-using types::Record;
 using types::StreamConsumer;
 using types::StreamFields;
 using types::StreamGroup;
@@ -36,11 +34,10 @@ using types::StreamReader;
 constexpr int64_t kFullCount = 10;      // Redis' default
 constexpr uint64_t kEntriesEach = 100;  // of what Redis' radix tree holds; see differences.md
 
-std::optional<StreamReader> find_stream(ReadContext& ctx, Args args, Record* record) {
-  Found found;
-  const auto stream = read_stream(ctx, args[2], record, &found);
-  if (found == Found::kAbsent) ctx.reply.error(contract::error::kNoSuchKey);
-  return stream;
+// Whether the stream was found; an error has been answered if not.
+bool is_there(ReadContext& ctx, const Opened<StreamReader>& stream) {
+  if (stream && !stream.exists()) ctx.reply.error(contract::error::kNoSuchKey);
+  return stream.exists();
 }
 
 // Lists that are told with their length first.
@@ -81,9 +78,8 @@ void reply_progress(ReplySink& reply, const StreamReader& stream, const StreamGr
 }
 
 void consumers(ReadContext& ctx, Args args) {
-  Record record;
-  const auto stream = find_stream(ctx, args, &record);
-  if (!stream) return;
+  const auto stream = read_stream(ctx, args[2]);
+  if (!is_there(ctx, stream)) return;
   const auto group = stream->group(args[3]);
   if (!group) {
     return ctx.reply.error("NOGROUP No such consumer group '" + std::string(args[3]) +
@@ -102,9 +98,8 @@ void consumers(ReadContext& ctx, Args args) {
 }
 
 void groups(ReadContext& ctx, Args args) {
-  Record record;
-  const auto stream = find_stream(ctx, args, &record);
-  if (!stream) return;
+  const auto stream = read_stream(ctx, args[2]);
+  if (!is_there(ctx, stream)) return;
   const auto found = groups_of(*stream);
   ctx.reply.array(found.size());
   for (const StreamGroup& group : found) {
@@ -208,9 +203,8 @@ void reply_full(ReadContext& ctx, const StreamReader& stream, uint64_t count) {
 }
 
 void stream(ReadContext& ctx, Args args) {
-  Record record;
-  const auto found = find_stream(ctx, args, &record);
-  if (!found) return;
+  const auto found = read_stream(ctx, args[2]);
+  if (!is_there(ctx, found)) return;
   if (args.size() == 3) {
     ctx.reply.map(10);
     reply_head(ctx.reply, *found);

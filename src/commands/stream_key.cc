@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/commands/element_reply.h"
+#include "src/contract/thresholds.h"
 #include "src/types/stream_bytes.h"
 
 namespace ingot::commands {
@@ -17,8 +18,6 @@ using types::StreamReader;
 namespace {
 
 constexpr std::string_view kBadId = "ERR Invalid stream ID specified as stream command argument";
-// More entries are counted first and then streamed.
-constexpr size_t kHeldMax = 512;
 
 // Entries of a range, because a reply tells first how many there are.
 struct Held {
@@ -88,9 +87,12 @@ void reply_entry(ReplySink& reply, StreamId id, const StreamFields& fields) {
 void reply_entries(contract::ReadContext& ctx, const StreamReader& stream, const StreamRange& range,
                    uint64_t count, bool reverse) {
   const uint64_t most = count == 0 ? stream.length() : std::min(count, stream.length());
-  if (most > kHeldMax && stream.is_large() && !ctx.keys.data().begin_walk()) return;
+  if (most > contract::kVisitedOnIoThread && stream.is_large() && !ctx.keys.data().begin_walk()) {
+    return;
+  }
   const bool streams = ctx.view != nullptr && stream.is_large();
-  const Held held = hold_entries(stream, range, count, reverse, streams ? kHeldMax : SIZE_MAX);
+  const Held held =
+      hold_entries(stream, range, count, reverse, streams ? contract::kHeldElements : SIZE_MAX);
   ctx.reply.array(held.count);
   if (held.count == held.entries.size()) return reply_held(ctx.reply, held);
   const std::string begin = storage::collection_begin(stream.id());

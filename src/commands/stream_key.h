@@ -13,19 +13,25 @@
 
 namespace ingot::commands {
 
+// `before` is null for a stream to be made; it and `key` must outlive the writer.
 inline types::StreamWriter stream_writer(contract::WriteContext& ctx, std::string_view key,
                                          const types::Record* before) {
   const auto settings = ctx.config.settings();
   return {ctx.keys, ctx.db, key, before, settings->inline_max_bytes};
 }
 
-// The stream of a key, or nothing: it is not there, or an error was answered.
+// To change the stream of a key, or to make one where there is none.
+inline auto open_stream(contract::WriteContext& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kStream, [&](const types::Record& record) {
+    return stream_writer(ctx, key, before(record));
+  });
+}
+
 template <typename Context>
-std::optional<types::StreamReader> read_stream(Context& ctx, std::string_view key,
-                                               types::Record* record, types::Found* found) {
-  *found = find_typed(ctx, key, storage::ValueType::kStream, record);
-  if (*found != types::Found::kYes) return std::nullopt;
-  return std::make_optional<types::StreamReader>(ctx.keys.data(), *record);
+auto read_stream(Context& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kStream, [&](const types::Record& record) {
+    return types::StreamReader(ctx.keys.data(), record);
+  });
 }
 
 // "ms-seq" or "ms"; nothing when the error was answered.

@@ -25,8 +25,6 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
-using types::Record;
 using types::StreamConsumer;
 using types::StreamFields;
 using types::StreamGroup;
@@ -132,11 +130,9 @@ void xpending(ReadContext& ctx, Args args) {
     query = parse_pending(ctx.reply, args);
     if (!query) return;
   }
-  Record record;
-  Found found;
-  const auto stream = read_stream(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  const auto group = stream ? stream->group(args[2]) : std::nullopt;
+  const auto stream = read_stream(ctx, args[1]);
+  if (!stream) return;
+  const auto group = stream->group(args[2]);
   if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
   summary ? reply_summary(ctx.reply, *stream, *group) : reply_pending(ctx, *stream, *group, *query);
 }
@@ -162,12 +158,8 @@ bool idle_enough(const WriteContext& ctx, const StreamPending& pending, int64_t 
 // Gives entries of a group to one of its consumers, which comes into being with the first.
 class Claiming {
  public:
-  Claiming(WriteContext& ctx, Args args, const Record& stream)
-      : ctx_(ctx),
-        key_(args[1]),
-        name_(args[3]),
-        stream_(stream_writer(ctx, args[1], &stream)),
-        group_(stream_.group(args[2])) {}
+  Claiming(WriteContext& ctx, Args args, StreamWriter& stream)
+      : ctx_(ctx), key_(args[1]), name_(args[3]), stream_(stream), group_(stream_.group(args[2])) {}
 
   bool has_group() const { return group_.has_value(); }
   StreamGroup& group() { return *group_; }
@@ -211,7 +203,7 @@ class Claiming {
   WriteContext& ctx_;
   const std::string_view key_;
   const std::string_view name_;  // of the consumer
-  StreamWriter stream_;
+  StreamWriter& stream_;
   std::optional<StreamGroup> group_;
   std::optional<StreamConsumer> consumer_;
 };
@@ -252,21 +244,20 @@ std::optional<ClaimRequest> parse_claim(WriteContext& ctx, Args args) {
   std::optional<int64_t> delivered_ms;
   ArgReader options(args, next);
   while (!reader.failed() && options.more()) {
-    const bool valued = options.left() >= 2;
     if (options.word("force")) {
       request.force = true;
     } else if (options.word("justid")) {
       request.claim.only_ids = true;
-    } else if (valued && options.word("idle")) {
+    } else if (options.word("idle", 1)) {
       const int64_t idle = options.integer("ERR Invalid IDLE option argument for XCLAIM");
       delivered_ms = ctx.now_ms() - idle;
-    } else if (valued && options.word("time")) {
+    } else if (options.word("time", 1)) {
       delivered_ms = options.integer("ERR Invalid TIME option argument for XCLAIM");
-    } else if (valued && options.word("retrycount")) {
+    } else if (options.word("retrycount", 1)) {
       const int64_t count = options.integer("ERR Invalid RETRYCOUNT option argument for XCLAIM");
       request.claim.deliveries.reset();
       if (count >= 0) request.claim.deliveries = static_cast<uint64_t>(count);
-    } else if (valued && options.word("lastid")) {
+    } else if (options.word("lastid", 1)) {
       const auto id = stream_id_argument(ctx.reply, options.text());
       if (!id) return std::nullopt;
       request.last = *id;
@@ -286,11 +277,9 @@ std::optional<ClaimRequest> parse_claim(WriteContext& ctx, Args args) {
 }
 
 void xclaim(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.error(no_group_error(args[1], args[2]));
-  Claiming claiming(ctx, args, before);
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  Claiming claiming(ctx, args, *stream);
   if (!claiming.has_group()) return ctx.reply.error(no_group_error(args[1], args[2]));
   const auto request = parse_claim(ctx, args);
   if (!request) return;
@@ -332,7 +321,7 @@ std::optional<AutoclaimRequest> parse_autoclaim(WriteContext& ctx, Args args) {
   if (!start) return std::nullopt;
   request.start = *start;
   while (reader.more()) {
-    if (reader.left() >= 2 && reader.word("count")) {
+    if (reader.word("count", 1)) {
       request.count =
           static_cast<uint64_t>(reader.integer_between(1, kCountMax, "ERR COUNT must be > 0"));
     } else if (reader.word("justid")) {
@@ -350,11 +339,9 @@ void xautoclaim(WriteContext& ctx, Args args) {
   constexpr uint64_t kTriesEach = 10;
   const auto request = parse_autoclaim(ctx, args);
   if (!request) return;
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kStream, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.error(no_group_error(args[1], args[2]));
-  Claiming claiming(ctx, args, before);
+  auto stream = open_stream(ctx, args[1]);
+  if (!stream) return;
+  Claiming claiming(ctx, args, *stream);
   if (!claiming.has_group()) return ctx.reply.error(no_group_error(args[1], args[2]));
 
   // Looked at first and changed then, because the walk is over what changes.

@@ -25,7 +25,6 @@ using contract::CommandRow;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
 using types::Record;
 using types::StreamConsumer;
 using types::StreamFields;
@@ -55,13 +54,13 @@ std::optional<Request> parse(ReplySink& reply, Args args, bool with_group) {
   ArgReader reader(args);
   bool streams = false;
   while (reader.more() && !streams) {
-    if (reader.left() >= 2 && reader.word("block")) {
+    if (reader.word("block", 1)) {
       request.block = reader.text();
-    } else if (reader.left() >= 2 && reader.word("count")) {
+    } else if (reader.word("count", 1)) {
       request.count = static_cast<uint64_t>(std::max<int64_t>(0, reader.integer()));
-    } else if (reader.left() >= 2 && reader.word("streams")) {
+    } else if (reader.word("streams", 1)) {
       streams = true;
-    } else if (reader.left() >= 3 && reader.word("group")) {
+    } else if (reader.word("group", 2)) {
       request.grouped = true;
       request.group = reader.text();
       request.consumer = reader.text();
@@ -82,7 +81,7 @@ std::optional<Request> parse(ReplySink& reply, Args args, bool with_group) {
     }
   }
   if (!streams) reader.fail(contract::error::kSyntax);
-  const Args rest = args.last(reader.left());
+  const Args rest = reader.rest();
   if (rest.size() % 2 != 0) {
     reader.fail(
         "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be "
@@ -114,12 +113,10 @@ template <typename Context>
 std::optional<std::vector<StreamId>> resolve_ids(Context& ctx, const Request& request) {
   std::vector<StreamId> ids;
   for (size_t i = 0; i < request.keys.size(); ++i) {
-    Record record;
-    Found found;
-    const auto stream = read_stream(ctx, request.keys[i], &record, &found);
-    if (found == Found::kWrongType) return std::nullopt;
+    const auto stream = read_stream(ctx, request.keys[i]);
+    if (!stream) return std::nullopt;
     if (request.ids[i] == "$") {
-      ids.push_back(stream ? stream->notes().last : StreamId{});
+      ids.push_back(stream->notes().last);
       continue;
     }
     if (request.ids[i] == ">") {
@@ -147,7 +144,7 @@ bool read_on(Context& ctx, Args keys, std::span<const StreamId> ids, uint64_t co
   for (size_t i = 0; i < keys.size(); ++i) {
     Record record;
     if (types::find_as(ctx.keys, ctx.db, keys[i], storage::ValueType::kStream, &record) !=
-        Found::kYes) {
+        types::Found::kYes) {
       continue;
     }
     if (has_entries_behind(StreamReader(ctx.keys.data(), record), ids[i])) {
@@ -310,11 +307,9 @@ std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t 
 // False when an error was answered.
 bool check_streams(WriteContext& ctx, const Request& request) {
   for (size_t i = 0; i < request.keys.size(); ++i) {
-    Record record;
-    Found found;
-    const auto stream = read_stream(ctx, request.keys[i], &record, &found);
-    if (found == Found::kWrongType) return false;
-    if (!stream || !stream->group(request.group)) {
+    const auto stream = read_stream(ctx, request.keys[i]);
+    if (!stream) return false;
+    if (!stream->group(request.group)) {
       ctx.reply.error(no_group_error(request.keys[i], request.group) +
                       " in XREADGROUP with GROUP option");
       return false;
@@ -335,7 +330,7 @@ bool check_streams(WriteContext& ctx, const Request& request) {
 void serve_fed(WriteContext& ctx, const Request& request, int64_t until_ms) {
   Record record;
   if (types::find_as(ctx.keys, ctx.db, ctx.fed->key, storage::ValueType::kStream, &record) !=
-      Found::kYes) {
+      types::Found::kYes) {
     return ctx.reply.error("UNBLOCKED the stream key no longer exists");
   }
   if (!StreamReader(ctx.keys.data(), record).group(request.group)) {

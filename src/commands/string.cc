@@ -9,6 +9,7 @@
 #include "src/commands/long_string.h"
 #include "src/commands/string_options.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
@@ -55,7 +56,7 @@ void get(ReadContext& ctx, Args args) {
 
 void mget(ReadContext& ctx, Args args) {
   ctx.reply.array(args.size() - 1);
-  uint64_t held_max = kHeldReplyBytes;  // by all values together
+  uint64_t held_max = contract::kHeldStringsBytes;  // by all values together
   for (std::string_view key : args.subspan(1)) {
     Record record;
     if (!ctx.keys.find(ctx.db, key, &record) || !is_string(record)) {

@@ -8,31 +8,19 @@
 
 namespace ingot::commands {
 
-using contract::equals_ignore_case;
+using contract::ArgReader;
 
 namespace {
 
 using Unit = ExpiryOption::Unit;
 
-Unit unit_named(std::string_view word) {
-  if (equals_ignore_case(word, "EX")) return Unit::kSeconds;
-  if (equals_ignore_case(word, "PX")) return Unit::kMilliseconds;
-  if (equals_ignore_case(word, "EXAT")) return Unit::kUnixSeconds;
-  if (equals_ignore_case(word, "PXAT")) return Unit::kUnixMilliseconds;
-  return Unit::kNone;
-}
-
 // Takes a word without a value, if it may stand with what came before.
-bool take_word(std::string_view word, OptionsOf command, StringOptions* out) {
-  if (command == OptionsOf::kGetex) {
-    if (!equals_ignore_case(word, "PERSIST") || out->expiry.given()) return false;
-    return out->persist = true;
-  }
-  if (equals_ignore_case(word, "NX") && !out->xx) return out->nx = true;
-  if (equals_ignore_case(word, "XX") && !out->nx) return out->xx = true;
-  if (equals_ignore_case(word, "GET")) return out->get = true;
-  if (equals_ignore_case(word, "KEEPTTL") && !out->expiry.given()) return out->keep_ttl = true;
-  return false;
+bool take_word(ArgReader& reader, OptionsOf command, StringOptions* out) {
+  const bool timed = out->expiry.given();
+  if (command == OptionsOf::kGetex) return !timed && reader.flag({{"persist", &out->persist}});
+  return (!out->xx && reader.flag({{"nx", &out->nx}})) ||
+         (!out->nx && reader.flag({{"xx", &out->xx}})) || reader.flag({{"get", &out->get}}) ||
+         (!timed && reader.flag({{"keepttl", &out->keep_ttl}}));
 }
 
 }  // namespace
@@ -57,17 +45,21 @@ std::optional<int64_t> ExpiryOption::resolve(int64_t now_ms, std::string_view co
 }
 
 bool parse_string_options(contract::Args options, OptionsOf command, StringOptions* out) {
-  for (size_t i = 0; i < options.size(); ++i) {
-    const Unit unit = unit_named(options[i]);
-    if (unit == Unit::kNone) {
-      if (!take_word(options[i], command, out)) return false;
+  ArgReader reader(options, 0);
+  while (reader.more()) {
+    const auto unit = reader.choice<Unit>({{"ex", Unit::kSeconds},
+                                           {"px", Unit::kMilliseconds},
+                                           {"exat", Unit::kUnixSeconds},
+                                           {"pxat", Unit::kUnixMilliseconds}});
+    if (!unit) {
+      if (!take_word(reader, command, out)) return false;
       continue;
     }
     // The same unit again replaces the time; another one is an error.
     const bool fits =
-        !out->keep_ttl && !out->persist && (!out->expiry.given() || out->expiry.unit == unit);
-    if (!fits || i + 1 == options.size()) return false;
-    out->expiry = {.unit = unit, .text = options[++i]};
+        !out->keep_ttl && !out->persist && (!out->expiry.given() || out->expiry.unit == *unit);
+    if (!fits || !reader.more()) return false;
+    out->expiry = {.unit = *unit, .text = reader.text()};
   }
   return true;
 }

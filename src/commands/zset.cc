@@ -16,14 +16,12 @@ namespace {
 namespace flag = contract::flag;
 namespace key = contract::key;
 namespace notify = types::notify;
+using contract::ArgReader;
 using contract::Args;
 using contract::CommandRow;
-using contract::equals_ignore_case;
 using contract::key_at;
 using contract::ReadContext;
 using contract::WriteContext;
-using types::Found;
-using types::Record;
 
 struct AddOptions {
   bool nx = false;
@@ -34,27 +32,16 @@ struct AddOptions {
   bool increment = false;
 };
 
-// How many arguments were options.
-size_t read_add_options(Args args, AddOptions* options) {
-  size_t at = 0;
-  for (; at < args.size(); ++at) {
-    if (equals_ignore_case(args[at], "nx")) {
-      options->nx = true;
-    } else if (equals_ignore_case(args[at], "xx")) {
-      options->xx = true;
-    } else if (equals_ignore_case(args[at], "gt")) {
-      options->gt = true;
-    } else if (equals_ignore_case(args[at], "lt")) {
-      options->lt = true;
-    } else if (equals_ignore_case(args[at], "ch")) {
-      options->changed = true;
-    } else if (equals_ignore_case(args[at], "incr")) {
-      options->increment = true;
-    } else {
-      break;
-    }
+AddOptions read_add_options(ArgReader& reader) {
+  AddOptions options;
+  while (reader.flag({{"nx", &options.nx},
+                      {"xx", &options.xx},
+                      {"gt", &options.gt},
+                      {"lt", &options.lt},
+                      {"ch", &options.changed},
+                      {"incr", &options.increment}})) {
   }
-  return at;
+  return options;
 }
 
 std::string_view refusal(const AddOptions& options, size_t words) {
@@ -100,18 +87,15 @@ void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions&
     if (!score) return ctx.reply.error(contract::error::kNotFloat);
     scores.push_back(*score);
   }
-  Record before;
-  const Found found = find_typed(ctx, name, storage::ValueType::kSortedSet, &before);
-  if (found == Found::kWrongType) return;
-  types::SortedSetWriter set(ctx.keys, ctx.db, name, found == Found::kYes ? &before : nullptr,
-                             zset_limits(ctx));
+  auto set = open_zset(ctx, name);
+  if (!set) return;
   int64_t added = 0;
   int64_t updated = 0;
   Added last = Added::kNothing;
   double score = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
     score = scores[i];
-    last = add_member(set, options, pairs[2 * i + 1], &score);
+    last = add_member(*set, options, pairs[2 * i + 1], &score);
     if (last == Added::kNotANumber) {
       return ctx.reply.error("ERR resulting score is not a number (NaN)");
     }
@@ -119,7 +103,7 @@ void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions&
     updated += last == Added::kUpdated;
   }
   if (added + updated != 0) {
-    set.finish();
+    set->finish();
     ctx.keys.notify(notify::kZset, options.increment ? "zincr" : "zadd", ctx.db, name);
   }
   if (!options.increment) return ctx.reply.integer(options.changed ? added + updated : added);
@@ -127,8 +111,9 @@ void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions&
 }
 
 void zadd(WriteContext& ctx, Args args) {
-  AddOptions options;
-  const Args pairs = args.subspan(2 + read_add_options(args.subspan(2), &options));
+  ArgReader reader(args, 2);
+  const AddOptions options = read_add_options(reader);
+  const Args pairs = reader.rest();
   if (const auto error = refusal(options, pairs.size()); !error.empty()) {
     return ctx.reply.error(error);
   }
@@ -140,23 +125,18 @@ void zincrby(WriteContext& ctx, Args args) {
 }
 
 void zrem(WriteContext& ctx, Args args) {
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent) return ctx.reply.integer(0);
-  types::SortedSetWriter set(ctx.keys, ctx.db, args[1], &before, zset_limits(ctx));
+  auto set = open_zset(ctx, args[1]);
+  if (!set) return;
   int64_t removed = 0;
-  for (const std::string_view member : args.subspan(2)) removed += set.remove(member);
-  if (removed != 0) finish_removal(ctx, set, args[1], "zrem");
+  for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
+  if (removed != 0) finish_removal(ctx, *set, args[1], "zrem");
   ctx.reply.integer(removed);
 }
 
 void zcard(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(set ? static_cast<int64_t>(set->size()) : 0);
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  ctx.reply.integer(static_cast<int64_t>(set->size()));
 }
 
 void reply_score(ReadContext& ctx, std::optional<double> score) {
@@ -164,30 +144,22 @@ void reply_score(ReadContext& ctx, std::optional<double> score) {
 }
 
 void zscore(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  reply_score(ctx, set ? set->score(args[2]) : std::nullopt);
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  reply_score(ctx, set->score(args[2]));
 }
 
 void zmscore(ReadContext& ctx, Args args) {
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
   ctx.reply.array(args.size() - 2);
-  for (const std::string_view member : args.subspan(2)) {
-    reply_score(ctx, set ? set->score(member) : std::nullopt);
-  }
+  for (const std::string_view member : args.subspan(2)) reply_score(ctx, set->score(member));
 }
 
 void reply_rank(ReadContext& ctx, Args args, bool reverse) {
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  const auto rank = set ? set->rank(args[2]) : std::nullopt;
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  const auto rank = set->rank(args[2]);
   if (!rank) return ctx.reply.null();
   ctx.reply.integer(static_cast<int64_t>(reverse ? set->size() - 1 - *rank : *rank));
 }

@@ -13,6 +13,7 @@
 #include "src/commands/zset_key.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/data/spill_sort.h"
 #include "src/types/combination.h"
 #include "src/types/member_table.h"
@@ -34,9 +35,6 @@ using contract::ReplySink;
 using contract::WriteContext;
 using types::Combination;
 using types::Record;
-
-// More members than this, in all sources together, are no longer a short command.
-constexpr uint64_t kShortWork = 512;
 
 using Aggregate = Combination::Aggregate;
 using Operation = Combination::Operation;
@@ -65,21 +63,16 @@ void read_weights(ArgReader& options, Query* query) {
 void read_options(ArgReader& options, const Form& form, Query* query) {
   const bool aggregates = form.operation != Operation::kDifference && !form.counts;
   while (options.more()) {
-    if (aggregates && options.left() > query->sources.size() && options.word("weights")) {
+    if (aggregates && options.word("weights", query->sources.size())) {
       read_weights(options, query);
-    } else if (aggregates && options.left() >= 2 && options.word("aggregate")) {
-      if (options.word("sum")) {
-        query->aggregate = Aggregate::kSum;
-      } else if (options.word("min")) {
-        query->aggregate = Aggregate::kMin;
-      } else if (options.word("max")) {
-        query->aggregate = Aggregate::kMax;
-      } else {
-        options.fail(contract::error::kSyntax);
-      }
+    } else if (aggregates && options.word("aggregate", 1)) {
+      const auto aggregate = options.choice<Aggregate>(
+          {{"sum", Aggregate::kSum}, {"min", Aggregate::kMin}, {"max", Aggregate::kMax}});
+      if (!aggregate) options.fail(contract::error::kSyntax);
+      query->aggregate = aggregate.value_or(Aggregate::kSum);
     } else if (!form.stores && !form.counts && options.word("withscores")) {
       query->with_scores = true;
-    } else if (form.counts && options.left() >= 2 && options.word("limit")) {
+    } else if (form.counts && options.word("limit", 1)) {
       query->limit = options.integer_between(0, std::numeric_limits<int64_t>::max(),
                                              "ERR LIMIT can't be negative");
     } else {
@@ -106,34 +99,16 @@ std::vector<types::CombinedSource> find_sources(types::KeyReader& keys, int db, 
 // `args` begin with the number of keys. False when an error was answered.
 template <typename Context>
 bool read_query(Context& ctx, Args args, const Form& form, Query* query) {
-  const auto count = contract::parse_integer(args[0]);
-  if (!count) {
-    ctx.reply.error(contract::error::kNotInteger);
-    return false;
-  }
-  if (*count < 1) {
-    ctx.reply.error("ERR at least 1 input key is needed for '" + std::string(form.command) +
-                    "' command");
-    return false;
-  }
-  if (static_cast<uint64_t>(*count) > args.size() - 1) {
-    ctx.reply.error(contract::error::kSyntax);
-    return false;
-  }
-  const auto keys = static_cast<size_t>(*count);
+  const std::string none =
+      "ERR at least 1 input key is needed for '" + std::string(form.command) + "' command";
+  ArgReader reader(args, 0);
+  const Args names = reader.counted({.not_number = contract::error::kNotInteger, .too_few = none});
   bool wrong_type = false;
-  query->sources = find_sources(ctx.keys, ctx.db, args.subspan(1, keys), &wrong_type);
-  if (wrong_type) {
-    ctx.reply.error(contract::error::kWrongType);
-    return false;
-  }
-  ArgReader options(args, 1 + keys);
-  read_options(options, form, query);
-  if (options.failed()) {
-    ctx.reply.error(options.error());
-    return false;
-  }
-  return true;
+  query->sources = find_sources(ctx.keys, ctx.db, names, &wrong_type);
+  if (wrong_type) reader.fail(contract::error::kWrongType);
+  read_options(reader, form, query);
+  if (reader.failed()) ctx.reply.error(reader.error());
+  return !reader.failed();
 }
 
 // The result in the order of the scores: the items of a sorted set, "-" where the score is -0.
@@ -162,7 +137,7 @@ void reply_result(ReadContext& ctx, Args args, const Form& form) {
   if (!read_query(ctx, args.subspan(1), form, &query)) return;
   storage::Reader& data = ctx.keys.data();
   const Combination combination(data, form.operation, std::move(query.sources), query.aggregate);
-  if (combination.members() > kShortWork && !data.begin_walk()) return;
+  if (combination.members() > contract::kVisitedOnIoThread && !data.begin_walk()) return;
   if (form.counts) {
     int64_t found = 0;
     combination.walk(data, {}, [&](std::string_view, double) { return ++found != query.limit; });
@@ -218,7 +193,7 @@ void store_combination(WriteContext& ctx, Args args, const Form& form) {
   store_result(
       ctx,
       {.target = args[1],
-       .recipe = {.sources = names, .is_large = combination.members() > kShortWork},
+       .recipe = {.sources = names, .is_large = combination.members() > contract::kMadeByWriter},
        .kind = notify::kZset,
        .event = form.command},
       [&services = ctx.data, db = ctx.db, operation = form.operation, aggregate = query.aggregate,

@@ -18,13 +18,23 @@ inline types::SortedSetLimits zset_limits(contract::WriteContext& ctx) {
           .listpack_value_max = settings->zset_max_listpack_value};
 }
 
-// The sorted set of a key, or nothing: it is not there, or an error was answered.
+// `before` is null for a sorted set to be made; it and `key` must outlive the writer.
+inline types::SortedSetWriter zset_writer(contract::WriteContext& ctx, std::string_view key,
+                                          const types::Record* before) {
+  return {ctx.keys, ctx.db, key, before, zset_limits(ctx)};
+}
+
+// To change the sorted set of a key, or to make one where there is none.
+inline auto open_zset(contract::WriteContext& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kSortedSet,
+                [&](const types::Record& record) { return zset_writer(ctx, key, before(record)); });
+}
+
 template <typename Context>
-std::optional<types::SortedSetReader> read_zset(Context& ctx, std::string_view key,
-                                                types::Record* record, types::Found* found) {
-  *found = find_typed(ctx, key, storage::ValueType::kSortedSet, record);
-  if (*found != types::Found::kYes) return std::nullopt;
-  return std::make_optional<types::SortedSetReader>(ctx.keys.data(), *record);
+auto read_zset(Context& ctx, std::string_view key) {
+  return Opened(ctx, key, storage::ValueType::kSortedSet, [&](const types::Record& record) {
+    return types::SortedSetReader(ctx.keys.data(), record);
+  });
 }
 
 // Stores a sorted set that members were taken from, and tells so.

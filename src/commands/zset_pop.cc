@@ -24,16 +24,16 @@ using contract::CommandRow;
 using contract::key_at;
 using contract::keys_between;
 using contract::WriteContext;
-using types::Found;
 using types::Record;
 using types::ScoredMember;
 
 enum class End : uint8_t { kMin, kMax };
 
-std::vector<ScoredMember> take(WriteContext& ctx, std::string_view name, const Record& before,
-                               End end, uint64_t count) {
+// Takes members from a sorted set and the record that it was read from.
+std::vector<ScoredMember> take(WriteContext& ctx, std::string_view name,
+                               types::SortedSetReader& set, const Record& before, End end,
+                               uint64_t count) {
   std::vector<ScoredMember> taken;
-  types::SortedSetReader set(ctx.keys.data(), before);
   count = std::min(count, set.size());
   const types::RankRange ranks =
       end == End::kMin ? types::RankRange{.first = 0, .end = count}
@@ -42,7 +42,7 @@ std::vector<ScoredMember> take(WriteContext& ctx, std::string_view name, const R
     taken.push_back({.score = score, .member = std::string(member)});
     return true;
   });
-  types::SortedSetWriter writer(ctx.keys, ctx.db, name, &before, zset_limits(ctx));
+  types::SortedSetWriter writer = zset_writer(ctx, name, &before);
   for (const ScoredMember& each : taken) writer.remove(each.member);
   finish_removal(ctx, writer, name, end == End::kMin ? "zpopmin" : "zpopmax");
   return taken;
@@ -57,11 +57,10 @@ void pop(WriteContext& ctx, Args args, End end) {
     if (!given) return;
     count = *given;
   }
-  Record before;
-  const Found found = find_typed(ctx, args[1], storage::ValueType::kSortedSet, &before);
-  if (found == Found::kWrongType) return;
-  if (found == Found::kAbsent || count == 0) return ctx.reply.array(0);
-  const auto taken = take(ctx, args[1], before, end, count);
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  if (!set.exists() || count == 0) return ctx.reply.array(0);
+  const auto taken = take(ctx, args[1], *set, set.record(), end, count);
   const bool nested = counted && ctx.reply.version() > 2;
   ctx.reply.array(nested ? taken.size() : 2 * taken.size());
   for (const ScoredMember& each : taken) {
@@ -84,7 +83,8 @@ void blocking_pop(WriteContext& ctx, Args args, End end) {
   const Args keys = args.subspan(1, args.size() - 2);
   const Try tried = serve_first(ctx, keys, storage::ValueType::kSortedSet,
                                 [&](std::string_view name, const Record& before) {
-                                  const auto taken = take(ctx, name, before, end, 1);
+                                  types::SortedSetReader set(ctx.keys.data(), before);
+                                  const auto taken = take(ctx, name, set, before, end, 1);
                                   if (taken.empty()) return;  // reading failed, which is latched
                                   ctx.reply.array(3);
                                   ctx.reply.bulk(name);
@@ -104,9 +104,9 @@ void bzpopmax(WriteContext& ctx, Args args) {
 Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
   return serve_first(ctx, pop.keys, storage::ValueType::kSortedSet,
                      [&](std::string_view name, const Record& before) {
-                       const auto taken =
-                           take(ctx, name, before, pop.from_second_end ? End::kMax : End::kMin,
-                                pop.count);
+                       types::SortedSetReader set(ctx.keys.data(), before);
+                       const End end = pop.from_second_end ? End::kMax : End::kMin;
+                       const auto taken = take(ctx, name, set, before, end, pop.count);
                        ctx.reply.array(2);
                        ctx.reply.bulk(name);
                        ctx.reply.array(taken.size());

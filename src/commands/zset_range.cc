@@ -14,6 +14,7 @@
 #include "src/commands/zset_key.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
@@ -29,14 +30,10 @@ using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
 using contract::WriteContext;
-using types::Found;
 using types::RankRange;
 using types::Record;
 using types::ScoredMember;
 using types::SortedSetReader;
-
-// More members are no longer a short command.
-constexpr uint64_t kShortWork = 512;
 
 enum class By : uint8_t { kUnset, kRank, kScore, kLex };
 enum class Direction : uint8_t { kUnset, kForward, kReverse };
@@ -61,7 +58,7 @@ std::string read_options(Args options, bool stores, Query* query) {
   while (reader.more()) {
     if (!stores && reader.word("withscores")) {
       query->with_scores = true;
-    } else if (reader.left() >= 3 && reader.word("limit")) {
+    } else if (reader.word("limit", 2)) {
       query->offset = reader.integer();
       query->limit = reader.integer();
     } else if (query->direction == Direction::kUnset && reader.word("rev")) {
@@ -170,9 +167,9 @@ void write_leaf(ReplySink& reply, std::string_view record, const RankedReply& fo
 void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
                  const RankRange& ranks) {
   const bool scores = query.with_scores;
-  if (ranks.size() >= kShortWork && !ctx.keys.data().begin_walk()) return;
+  if (ranks.size() >= contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk()) return;
   ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * ranks.size() : ranks.size());
-  if (set.is_large() && ranks.size() >= kShortWork) {
+  if (set.is_large() && ranks.size() >= contract::kHeldElements) {
     auto leaves = set.leaves(ranks);
     RankedReply form{.scores = scores,
                      .reverse = query.is_reverse(),
@@ -199,11 +196,8 @@ void range(ReadContext& ctx, Args args, Query query) {
   std::string error = read_options(args.subspan(4), false, &query);
   if (error.empty()) error = read_bounds(args[2], args[3], &query);
   if (!error.empty()) return ctx.reply.error(error);
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!set) return ctx.reply.array(0);
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
   reply_ranks(ctx, *set, query, find_ranks(*set, query));
 }
 
@@ -226,12 +220,6 @@ void zrevrangebylex(ReadContext& ctx, Args args) {
   range(ctx, args, {.by = By::kLex, .direction = Direction::kReverse});
 }
 
-// Of ZRANGESTORE; the error when there is one.
-std::string read_store_query(Args args, Query* query) {
-  std::string error = read_options(args.subspan(5), true, query);
-  return error.empty() ? read_bounds(args[3], args[4], query) : error;
-}
-
 types::BuiltValue build_range(SortedSetReader& set, const Query& query,
                               const types::SortedSetLimits& limits, const types::PutElement& put) {
   types::SortedSetBuilder target(limits, put);
@@ -251,31 +239,26 @@ types::BuiltValue build_range(SortedSetReader& set, const Query& query,
 
 void zrangestore(WriteContext& ctx, Args args) {
   Query query;
-  const std::string error = read_store_query(args, &query);
+  std::string error = read_options(args.subspan(5), /*stores=*/true, &query);
+  if (error.empty()) error = read_bounds(args[3], args[4], &query);
   if (!error.empty()) return ctx.reply.error(error);
-  Record source;
-  Found found;
-  auto set = read_zset(ctx, args[2], &source, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_zset(ctx, args[2]);
+  if (!set) return;
   store_result(ctx,
                {.target = args[1],
                 .recipe = {.sources = args.subspan(2, 1),
-                           .is_large = set && find_ranks(*set, query).size() > kShortWork},
+                           .is_large = find_ranks(*set, query).size() > contract::kMadeByWriter},
                 .kind = notify::kZset,
                 .event = "zrangestore"},
-               [db = ctx.db, limits = zset_limits(ctx),
-                words = std::vector<std::string>(args.begin(), args.end())](
+               [db = ctx.db, limits = zset_limits(ctx), source = args[2], query](
                    types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                 const std::vector<std::string_view> again(words.begin(), words.end());
-                 Query range;
-                 (void)read_store_query(again, &range);  // it had no error
                  Record record;
-                 if (types::find_as(keys, db, again[2], storage::ValueType::kSortedSet, &record) !=
-                     Found::kYes) {
+                 if (types::find_as(keys, db, source, storage::ValueType::kSortedSet, &record) !=
+                     types::Found::kYes) {
                    return {};
                  }
                  SortedSetReader from(keys.data(), record);
-                 return build_range(from, range, limits, put);
+                 return build_range(from, query, limits, put);
                });
 }
 
@@ -283,11 +266,9 @@ void count(ReadContext& ctx, Args args, By by) {
   Query query{.by = by, .direction = Direction::kForward};
   const std::string error = read_bounds(args[2], args[3], &query);
   if (!error.empty()) return ctx.reply.error(error);
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  ctx.reply.integer(set ? static_cast<int64_t>(find_ranks(*set, query).size()) : 0);
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  ctx.reply.integer(static_cast<int64_t>(find_ranks(*set, query).size()));
 }
 
 void zcount(ReadContext& ctx, Args args) {
@@ -301,14 +282,12 @@ void remove_range(WriteContext& ctx, Args args, By by, std::string_view event) {
   Query query{.by = by, .direction = Direction::kForward};
   const std::string error = read_bounds(args[2], args[3], &query);
   if (!error.empty()) return ctx.reply.error(error);
-  Record before;
-  Found found;
-  auto set = read_zset(ctx, args[1], &before, &found);
-  if (found == Found::kWrongType) return;
-  if (!set) return ctx.reply.integer(0);
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  if (!set.exists()) return ctx.reply.integer(0);
   const RankRange ranks = find_ranks(*set, query);
   if (ranks.size() == set->size()) {
-    ctx.keys.remove(ctx.db, args[1], before);
+    ctx.keys.remove(ctx.db, args[1], set.record());
     ctx.keys.notify(notify::kZset, event, ctx.db, args[1]);
     ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   } else if (ranks.size() != 0) {
@@ -317,7 +296,7 @@ void remove_range(WriteContext& ctx, Args args, By by, std::string_view event) {
       members.emplace_back(member);
       return true;
     });
-    types::SortedSetWriter writer(ctx.keys, ctx.db, args[1], &before, zset_limits(ctx));
+    types::SortedSetWriter writer = zset_writer(ctx, args[1], &set.record());
     for (const std::string& member : members) writer.remove(member);
     finish_removal(ctx, writer, args[1], event);
   }

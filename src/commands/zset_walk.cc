@@ -15,6 +15,7 @@
 #include "src/commands/zset_key.h"
 #include "src/contract/args.h"
 #include "src/contract/context.h"
+#include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
@@ -27,13 +28,9 @@ using contract::CommandRow;
 using contract::key_at;
 using contract::ReadContext;
 using contract::ReplySink;
-using types::Found;
 using types::Record;
 using types::ScoredMember;
 using types::SortedSetReader;
-
-// A larger COUNT of ZSCAN is a walk.
-constexpr uint64_t kShortScan = 256;
 
 void write_member(ReplySink& reply, bool with_score, const ScoredMember& member) {
   if (with_score && reply.version() > 2) reply.array(2);
@@ -93,55 +90,28 @@ Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
 void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t count,
                     bool scores) {
   reply_draws(
-      ctx, count, count > kShortDraws && set.is_large(),
+      ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
       [&] { return repeated_draw(set, record, scores); },
       [&](uint64_t draws) { announce(ctx.reply, scores, draws); });
 }
 
-// Reads count and WITHSCORES; false when an error was answered.
-bool read_request(ReplySink& reply, Args args, int64_t* count, bool* scores) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const auto given = contract::parse_integer(args[2]);
-  if (!given) {
-    reply.error(contract::error::kNotInteger);
-    return false;
-  }
-  if (*given < -kMax) {
-    reply.error(
-        "ERR value is out of range, value must between -9223372036854775807 and "
-        "9223372036854775807");
-    return false;
-  }
-  *count = *given;
-  if (args.size() == 3) return true;
-  *scores = contract::equals_ignore_case(args[3], "withscores");
-  if (args.size() > 4 || !*scores) {
-    reply.error(contract::error::kSyntax);
-    return false;
-  }
-  if (*count >= -kMax / 2 && *count <= kMax / 2) return true;
-  reply.error("ERR value is out of range");
-  return false;
-}
-
 void zrandmember(ReadContext& ctx, Args args) {
-  const bool one = args.size() == 2;
-  int64_t count = 1;
-  bool scores = false;
-  if (!one && !read_request(ctx.reply, args, &count, &scores)) return;
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
-  if (!set) return one ? ctx.reply.null() : ctx.reply.array(0);
-  if (one) {
+  const auto request = read_draw_request(ctx.reply, args, "withscores");
+  if (!request) return;
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
+  if (!set.exists()) return request->one ? ctx.reply.null() : ctx.reply.array(0);
+  if (request->one) {
     ScoredMember member;
     if (set->random(dice(), &member)) ctx.reply.bulk(member.member);
     return;
   }
-  if (count < 0) return reply_repeated(ctx, *set, record, static_cast<uint64_t>(-count), scores);
-  const uint64_t wanted = std::min(static_cast<uint64_t>(count), set->size());
-  if (wanted > kShortDraws && set->is_large() && !ctx.keys.data().begin_walk()) return;
+  const bool scores = request->with_values;
+  if (request->repeats()) return reply_repeated(ctx, *set, set.record(), request->size(), scores);
+  const uint64_t wanted = std::min(request->size(), set->size());
+  if (wanted > contract::kDrawnOnIoThread && set->is_large() && !ctx.keys.data().begin_walk()) {
+    return;
+  }
   const auto members = draw_distinct(*set, wanted);
   announce(ctx.reply, scores, members.size());
   for (const ScoredMember& member : members) write_member(ctx.reply, scores, member);
@@ -160,25 +130,23 @@ void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<ScoredMembe
 void zscan(ReadContext& ctx, Args args) {
   auto cursor = parse_cursor(args[2]);
   if (!cursor) return ctx.reply.error(kInvalidCursor);
-  Record record;
-  Found found;
-  auto set = read_zset(ctx, args[1], &record, &found);
-  if (found == Found::kWrongType) return;
+  auto set = read_zset(ctx, args[1]);
+  if (!set) return;
   std::vector<ScoredMember> members;
-  if (!set) return reply_scan(ctx.reply, 0, members);
-  const auto scan = read_element_scan(ctx.reply, args);
+  if (!set.exists()) return reply_scan(ctx.reply, 0, members);
+  const auto scan = read_scan_options(ctx.reply, args, ScanOf::kElements);
   if (!scan) return;
   auto take = [&](std::string_view member, double score) {
     if (scan->matches(member)) members.push_back({.score = score, .member = std::string(member)});
     return true;
   };
   // What is compact in Redis is answered whole.
-  if (!set->is_large() || !record.limit_passed()) {
+  if (!set->is_large() || !set.record().limit_passed()) {
     set->walk(take);
     return reply_scan(ctx.reply, 0, members);
   }
-  if (scan->count > kShortScan && !ctx.keys.data().begin_walk()) return;
-  types::MemberTable table(ctx.keys.data(), record.collection()->id);
+  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  types::MemberTable table(ctx.keys.data(), set.record().collection()->id);
   cursor = table.scan(*cursor, std::min<uint64_t>(scan->count, 1 << 16),
                       [&](std::string_view member, std::string_view stored) {
                         double score = 0;

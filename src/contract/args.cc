@@ -85,10 +85,27 @@ double ArgReader::real(std::string_view error) {
   return value.value_or(0);
 }
 
-bool ArgReader::word(std::string_view word) {
-  if (!more() || !equals_ignore_case(args_[next_], word)) return false;
+bool ArgReader::word(std::string_view word, size_t values) {
+  if (!more() || left() <= values || !equals_ignore_case(args_[next_], word)) return false;
   ++next_;
   return true;
+}
+
+bool ArgReader::flag(std::initializer_list<Flag> flags) {
+  for (const Flag& each : flags) {
+    if (word(each.word)) return *each.given = true;
+  }
+  return false;
+}
+
+Args ArgReader::counted(const CountErrors& errors) {
+  const int64_t count = integer(errors.not_number);
+  if (count < 1) fail(errors.too_few);
+  if (!failed() && static_cast<uint64_t>(count) > left()) fail(errors.too_many);
+  if (failed()) return {};
+  const Args taken = args_.subspan(next_, static_cast<size_t>(count));
+  next_ += taken.size();
+  return taken;
 }
 
 bool ArgReader::done() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ class ArgReader {
 
   bool more() const { return error_.empty() && next_ < args_.size(); }
   size_t left() const { return args_.size() - next_; }
+  Args rest() const { return args_.last(left()); }  // what is not read yet
 
   // The next argument; past the end latches a syntax error and answers "".
   std::string_view text();
@@ -51,8 +53,37 @@ class ArgReader {
   int64_t integer_between(int64_t min, int64_t max, std::string_view error);
   double real(std::string_view error = error::kNotFloat);
 
-  // Takes the next argument when it is this word in any case.
-  bool word(std::string_view word);
+  // Takes the next argument when it is this word in any case and `values` more stand behind it.
+  bool word(std::string_view word, size_t values = 0);
+
+  // Takes the next argument when it is one of these words, and answers what that one means.
+  template <typename Meaning>
+  struct Word {
+    std::string_view word;
+    Meaning meaning;
+  };
+  template <typename Meaning>
+  std::optional<Meaning> choice(std::initializer_list<Word<Meaning>> words) {
+    for (const Word<Meaning>& each : words) {
+      if (word(each.word)) return each.meaning;
+    }
+    return std::nullopt;
+  }
+
+  // The same for words that stand alone: sets what was given to true.
+  struct Flag {
+    std::string_view word;
+    bool* given;
+  };
+  bool flag(std::initializer_list<Flag> flags);
+
+  // A number and as many arguments: "numkeys key [key ...]".
+  struct CountErrors {
+    std::string_view not_number;
+    std::string_view too_few;  // less than one
+    std::string_view too_many = error::kSyntax;
+  };
+  Args counted(const CountErrors& errors);
 
   // Latches a syntax error unless all was read. Returns whether everything was well.
   bool done();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/contract/thresholds.h"
 #include "src/data/store.h"
 #include "src/metrics/stats.h"
 #include "storage/reader.h"
@@ -14,7 +15,6 @@ using storage::Status;
 
 namespace {
 
-constexpr size_t kHeldBytesMax = 4 << 20;
 constexpr size_t kKeptBytesMax = 1 << 20;      // by one reply
 constexpr size_t kAllKeptBytesMax = 16 << 20;  // by all of them
 constexpr size_t kItemBytes = 96;              // of two strings, about
@@ -31,7 +31,7 @@ void SpillSort::add(std::string_view key, std::string_view value) {
   if (spilled_) return spilled_->put(Space::kOrder, key, record_of(value));
   held_.emplace_back(key, value);
   held_bytes_ += key.size() + value.size() + kItemBytes;
-  if (held_bytes_ > kHeldBytesMax) spill();
+  if (held_bytes_ > contract::kSortedInMemoryBytes) spill();
 }
 
 void SpillSort::spill() {

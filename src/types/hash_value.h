@@ -37,7 +37,7 @@ void append_field_value(std::string* out, const FieldValue& value);
 // Sees the fields that have not expired at `now_ms`.
 class HashReader {
  public:
-  // Requires a hash; both must outlive this.
+  // Requires a hash or no record; both must outlive this.
   HashReader(storage::Reader& data, const Record& record, int64_t now_ms)
       : data_(data), record_(record), now_ms_(now_ms) {}
 

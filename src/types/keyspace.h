@@ -28,9 +28,11 @@ using DatabaseMap = std::vector<storage::KeyspaceId>;
 // a key seems used more recently than it was). Any thread.
 class AccessClock;
 
-// One key's metadata with the bytes behind it.
+// One key's metadata with the bytes behind it. One that was never assigned is that of no key: the
+// readers of all types take it for an empty value.
 class Record {
  public:
+  bool exists() const { return !bytes_.empty(); }
   // False when `bytes` are not a metadata record.
   [[nodiscard]] bool assign(std::string bytes);
 

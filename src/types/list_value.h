@@ -43,7 +43,7 @@ std::string_view element_of(std::string_view stored);
 
 class ListReader {
  public:
-  // Requires a list; both must outlive this.
+  // Requires a list or no record; both must outlive this.
   ListReader(storage::Reader& data, const Record& record);
 
   bool is_large() const { return record_.collection().has_value(); }

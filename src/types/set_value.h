@@ -23,7 +23,7 @@ std::optional<int64_t> intset_number(std::string_view member);
 
 class SetReader {
  public:
-  // Requires a set; both must outlive this.
+  // Requires a set or no record; both must outlive this.
   SetReader(storage::Reader& data, const Record& record) : data_(data), record_(record) {}
 
   bool is_large() const { return record_.collection().has_value(); }

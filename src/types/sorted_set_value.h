@@ -59,7 +59,7 @@ struct RankRange {
 std::string score_text(double score);
 class SortedSetReader {
  public:
-  // Requires a sorted set; both must outlive this.
+  // Requires a sorted set or no record; both must outlive this.
   SortedSetReader(storage::Reader& data, const Record& record);
 
   bool is_large() const { return record_.collection().has_value(); }

@@ -26,6 +26,7 @@ uint64_t StreamFields::count() const {
 
 StreamReader::StreamReader(storage::Reader& data, const Record& record)
     : data_(data), elements_(elements_of(data, record)) {
+  if (!record.exists()) return;
   const bool readable = decode_notes(record.payload(), &notes_);
   const auto length = elements_.is_large() ? std::optional(record.collection()->count)
                                            : count_entries(elements_.packed());

@@ -77,7 +77,7 @@ class StreamFields {
 
 class StreamReader {
  public:
-  // Requires a stream; both must outlive this.
+  // Requires a stream or no record; both must outlive this.
   StreamReader(storage::Reader& data, const Record& record);
 
   bool is_large() const { return elements_.is_large(); }

@@ -49,9 +49,6 @@ storage::Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_vi
 
 // --- chunks, for those that move long strings piece by piece
 
-// Longer strings are never held whole: they are streamed, and made beside the writer.
-inline constexpr uint64_t kLongStringBytes = 1 << 20;
-
 // A chunk of a string that is made as a whole.
 void put_chunk(const PutElement& put, uint32_t number, std::string_view bytes);
 // The value of a chunk's record: replaces *out.

@@ -51,3 +51,52 @@ TEST_CASE("what is left over is a syntax error", "[args]") {
   CHECK_FALSE(args.done());
   CHECK(args.error() == error::kSyntax);
 }
+
+TEST_CASE("a word with values is taken where they stand behind it", "[args]") {
+  std::string_view line[] = {"cmd", "count", "2", "LIMIT"};
+  ArgReader args(line);
+  CHECK_FALSE(args.word("count", 3));
+  CHECK(args.word("count", 1));
+  CHECK(args.rest().size() == 2);
+  CHECK(args.integer() == 2);
+  CHECK_FALSE(args.word("limit", 1));
+  CHECK(args.word("limit"));
+  CHECK(args.done());
+  CHECK_FALSE(args.word("limit"));
+}
+
+TEST_CASE("one word of several, and flags", "[args]") {
+  std::string_view line[] = {"cmd", "Right", "xx", "NX", "xx", "left"};
+  ArgReader args(line);
+  CHECK_FALSE(args.choice<int>({{"up", 1}, {"down", 2}}));
+  CHECK(args.choice<int>({{"left", 1}, {"right", 2}}) == 2);
+  bool nx = false, xx = false, ch = false;
+  int taken = 0;
+  while (args.flag({{"nx", &nx}, {"xx", &xx}, {"ch", &ch}})) ++taken;
+  CHECK(taken == 3);
+  CHECK((nx && xx && !ch));
+  CHECK(args.rest().front() == "left");
+  args.fail("ERR first");
+  CHECK_FALSE(args.choice<int>({{"left", 1}}));
+  CHECK_FALSE(args.flag({{"left", &ch}}));
+}
+
+TEST_CASE("arguments behind their number", "[args]") {
+  const ArgReader::CountErrors errors{.not_number = "ERR number", .too_few = "ERR few"};
+  const auto count = [&](std::string_view number, size_t* keys) {
+    const std::string_view line[] = {"cmd", number, "a", "b"};
+    ArgReader args(line);
+    *keys = args.counted(errors).size();
+    return args.failed() ? args.error() : std::to_string(args.left());
+  };
+  size_t keys = 0;
+  CHECK(count("1", &keys) == "1");
+  CHECK(keys == 1);
+  CHECK(count("2", &keys) == "0");
+  CHECK(keys == 2);
+  CHECK(count("3", &keys) == error::kSyntax);
+  CHECK(keys == 0);
+  CHECK(count("0", &keys) == "ERR few");
+  CHECK(count("-1", &keys) == "ERR few");
+  CHECK(count("x", &keys) == "ERR number");
+}

@@ -1,0 +1,47 @@
+// From where on something is no longer short, and where it goes then. Those that happen to be equal
+// mean different things, and may be changed apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ingot::contract {
+
+// --- I/O thread -> reader pool: a read that is about to do more calls begin_walk()
+
+inline constexpr uint64_t kVisitedOnIoThread = 512;  // elements, of all sources together
+inline constexpr uint64_t kScannedOnIoThread = 256;  // COUNT of HSCAN, SSCAN, ZSCAN
+inline constexpr uint64_t kDrawnOnIoThread = 32;     // elements at random: a seek for each
+
+// --- writer -> reader pool: a larger value is made beside the writer
+
+inline constexpr uint64_t kMadeByWriter = 512;              // elements of what STORE commands read
+inline constexpr uint64_t kCopiedByWriter = 1024;           // elements of what COPY copies
+inline constexpr uint64_t kStringByWriterBytes = 1 << 20;   // of a string that COPY or BITOP makes
+inline constexpr size_t kRestoredByWriterBytes = 16 << 10;  // of a dump
+inline constexpr uint64_t kSplicedByWriterBytes = 4 << 20;  // of an argument that is staged
+
+// --- held -> streamed: a longer reply is made while the client takes it
+
+// Fewer take some hundred microseconds at most.
+inline constexpr uint64_t kHeldElements = 512;
+// However few elements there are, the rest is streamed.
+inline constexpr size_t kHeldElementsBytes = 64 << 10;
+// Of one string, or of all that MGET answers.
+inline constexpr size_t kHeldStringsBytes = 128 << 10;
+// Where a walk tells the count: what follows is counted alone, and read again.
+inline constexpr size_t kHeldToCountBytes = 1 << 20;
+
+// --- held -> refused: what is drawn inside a transaction cannot be streamed
+
+inline constexpr uint64_t kDrawnInTransactionMax = 1 << 20;
+
+// --- memory -> engine: more items are sorted under a collection id
+
+inline constexpr size_t kSortedInMemoryBytes = 4 << 20;
+
+// --- this call -> the next: so many bytes end a call of SCAN and its relatives, whatever its COUNT
+
+inline constexpr size_t kScanBytesMax = 4 << 20;
+
+}  // namespace ingot::contract
