@@ -1,4 +1,5 @@
-// The accepting thread; see the header.
+// The accepting thread's work: opening and closing listeners, taking clients, and backing off when
+// the process is out of descriptors.
 #include "net/acceptor.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Recycling of command batches; see the header.
+// Taking a batch from the pool of the thread and giving it back there, or freeing it.
 #include "net/batch_pool.h"
 
 #include <utility>

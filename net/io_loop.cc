@@ -1,4 +1,4 @@
-// The event loop of one I/O thread; see the header.
+// An I/O thread's life: its loop, its tasks and ticks, and the connections it adopts and closes.
 #include "net/io_loop.h"
 
 #include <pthread.h>

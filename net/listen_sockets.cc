@@ -1,4 +1,4 @@
-// Opening of listening sockets.
+// Opening of TCP and unix sockets, with the words of Redis for what goes wrong.
 #include "net/listen_sockets.h"
 
 #include <netdb.h>

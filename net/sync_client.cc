@@ -1,4 +1,4 @@
-// Asynchronous operations, each run to its end or to its deadline; see sync_client.h.
+// Asynchronous operations of Boost.Asio, each run to its end or to its deadline.
 #include "net/sync_client.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Building, running and taking down a server; see instance.h.
+// Building the parts of a server, applying settings that change live, the tick, taking it down.
 #include "src/instance.h"
 
 #include <sys/utsname.h>

@@ -1,4 +1,4 @@
-// Encoding and decoding of format version 1; see codec.h and docs/format.md.
+// Encoding and decoding of keys and records, in the order of docs/format.md.
 #include "storage/codec.h"
 
 #include <bit>

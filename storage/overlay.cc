@@ -1,4 +1,4 @@
-// The overlay and its merging cursor; see overlay.h.
+// Changes in an arena with an undo log, their order, and the cursor that merges it with the engine.
 #include "storage/overlay.h"
 
 #include <cstring>

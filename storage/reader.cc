@@ -1,4 +1,4 @@
-// Readers over an engine; see reader.h.
+// Readers over an engine: one that may wait for the disk and one that may not.
 #include "storage/reader.h"
 
 namespace ingot::storage {

@@ -1,4 +1,4 @@
-// Second-chance eviction in shards; see record_cache.h.
+// Second-chance eviction in shards, and the keys that a running commit keeps out.
 #include "storage/record_cache.h"
 
 #include <cstring>

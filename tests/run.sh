@@ -1,54 +1,79 @@
 #!/bin/sh
-# Every test, from the quickest to the slowest; stops at the first suite that fails.
-# INGOT_TEST_FULL=1 runs the long forms as well.
+# Every test; stops where one fails and shows what. INGOT_TEST_FULL=1 runs the long forms as well.
+# The suites in Python mostly wait, so they run beside what is compiled next, which is nice to them.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
-python=/usr/bin/python3
+logs=$(mktemp -d)
+suites=""  # the processes of those in the background; each has a log of that name
+# shellcheck disable=SC2086
+trap 'kill $suites 2>/dev/null || true; wait; rm -rf "$logs"' EXIT
+trap 'exit 1' INT TERM
 
-step() { printf '\n== %s (%s s)\n' "$*" "$(($(date +%s) - began))"; }
+# One that has failed in the background ends the run before the next step.
+step() {
+    ! grep -qs "stopping after" "$logs"/* || finish_suites
+    printf '\n== %s (%s s)\n' "$*" "$(($(date +%s) - began))"
+}
 began=$(date +%s)
 
+build() {  # preset, targets
+    preset=$1
+    shift
+    cmake --preset "$preset" >/dev/null
+    nice cmake --build --preset "$preset" -j "$jobs" --target "$@"
+}
+
+# Two processes, one for each engine.
+start_suites() {
+    for part in "leveldb" "not leveldb"; do
+        log=$(mktemp -p "$logs")
+        /usr/bin/python3 -m pytest -q -x "$@" -k "$part" >"$log" 2>&1 &
+        suites="$suites $!"
+        ln -s "$log" "$logs/$!"
+    done
+}
+finish_suites() {
+    for suite in $suites; do
+        wait "$suite" || { cat "$logs/$suite"; exit 1; }
+        tail -n 1 "$logs/$suite"
+    done
+    suites=""
+}
+
 step "build, release"
-cmake --preset release >/dev/null
-cmake --build --preset release -j "$jobs"
+build release all
 
 step "unit tests"
 ctest --test-dir build/release --output-on-failure -j "$jobs"
 
-# A suite with each engine at the same time: they mostly wait. What is printed comes at the end.
-both_engines() {
-    $python -m pytest -q -x "$@" -k leveldb >"$leveldb_log" 2>&1 &
-    others=0
-    $python -m pytest -q -x "$@" -k "not leveldb" || others=$?
-    wait $! || { cat "$leveldb_log"; return 1; }
-    tail -n 1 "$leveldb_log"
-    return $others
-}
-leveldb_log=$(mktemp)
-trap 'rm -f "$leveldb_log"' EXIT
+step "conformance with redis-server, promises, clients: in the background"
+start_suites tests/conformance tests/promises tests/smoke --ignore=tests/promises/test_p6_latency.py
 
-step "conformance with redis-server"
-both_engines tests/conformance
+step "build, address and undefined behaviour sanitizers"
+build asan ingot-server net_tests storage_tests src_tests
 
-step "promises"
-both_engines tests/promises --ignore=tests/promises/test_p6_latency.py
-$python -m pytest -q -x tests/promises/test_p6_latency.py  # alone: it looks at latencies
+step "conformance of the sanitized server: in the background"
+export INGOT_SERVER="$PWD/build/asan/ingot-server" UBSAN_OPTIONS=print_stacktrace=1
+start_suites tests/conformance/test_cases.py tests/conformance/test_blocking.py \
+    tests/conformance/test_dump.py
+unset INGOT_SERVER
 
-step "clients"
-$python -m pytest -q -x tests/smoke
-
-# The sanitizers look at the unit tests; the server itself is not built again.
 step "unit tests, address and undefined behaviour sanitizers"
-cmake --preset asan >/dev/null
-cmake --build --preset asan -j "$jobs" --target net_tests storage_tests src_tests
-ctest --test-dir build/asan --output-on-failure -j "$jobs"
+ctest --test-dir build/asan --output-on-failure -j "$jobs" -R '^(net|storage|src)$'
+
+step "build, thread sanitizer"
+build tsan net_tests storage_tests src_tests
 
 step "unit tests, thread sanitizer"
-cmake --preset tsan >/dev/null
-cmake --build --preset tsan -j "$jobs" --target net_tests storage_tests src_tests
 export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp"
 ctest --test-dir build/tsan --output-on-failure -j "$jobs" -R '^(net|storage)$'
 build/tsan/tests/src/src_tests "[exec]"
+
+step "what runs in the background"
+finish_suites
+
+step "latencies, with nothing beside them"
+/usr/bin/python3 -m pytest -q -x tests/promises/test_p6_latency.py
 
 step "all tests passed"

@@ -1,4 +1,4 @@
-// See blocking.h.
+// Turning time-outs into deadlines, and popping from the first of several keys that has something.
 #include "src/commands/blocking.h"
 
 #include <cmath>

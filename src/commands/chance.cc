@@ -1,4 +1,4 @@
-// See chance.h.
+// The thread's random generator, and draws that are streamed when there are many.
 #include "src/commands/chance.h"
 #include "src/contract/args.h"
 

@@ -1,5 +1,5 @@
-// COMMAND INFO and COMMAND DOCS in Redis 7.0's shapes; see command_docs.h and the grammar of
-// CommandRow::arguments in command/row.h.
+// COMMAND INFO and COMMAND DOCS in the shapes of Redis 7.0, and a parser for the grammar in which
+// a row of contract/row.h writes its arguments.
 #include "src/commands/command_docs.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// See element_reply.h.
+// Writing few elements at once, and handing the rest of many to a piece source.
 #include "src/commands/element_reply.h"
 #include "src/contract/thresholds.h"
 

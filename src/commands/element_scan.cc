@@ -1,4 +1,4 @@
-// See element_scan.h.
+// Parsing a cursor, MATCH and COUNT, and the test of an element against the pattern.
 #include "src/commands/element_scan.h"
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// Parsing a search and looking for places; see geo_query.h.
+// The parser of a search's arguments, option by option, and the walk over the cells that it covers.
 #include "src/commands/geo_query.h"
 
 #include <algorithm>

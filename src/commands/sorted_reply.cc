@@ -1,4 +1,4 @@
-// See sorted_reply.h.
+// Writing a range of sorted items at once, or streaming it once the sort is kept for the reply.
 #include "src/commands/sorted_reply.h"
 #include "src/contract/thresholds.h"
 

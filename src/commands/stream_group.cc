@@ -1,4 +1,4 @@
-// Consumer groups: XGROUP, XACK.
+// Consumer groups of streams and what they have acknowledged: XGROUP, XACK.
 #include <optional>
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-// See stream_key.h.
+// Parsing the IDs and ends of ranges, and entries as replies, held or streamed.
 #include "src/commands/stream_key.h"
 
 #include <algorithm>

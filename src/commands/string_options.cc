@@ -1,4 +1,4 @@
-// Parsing of SET's and GETEX's options; see string_options.h.
+// Parsing NX, XX, GET, KEEPTTL and the expiry options, and resolving those to a point in time.
 #include "src/commands/string_options.h"
 
 #include <limits>

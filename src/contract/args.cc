@@ -1,4 +1,4 @@
-// Reading arguments; see args.h.
+// Numbers out of texts by the rules of Redis, and the errors that a reader latches.
 #include "src/contract/args.h"
 
 #include <cctype>

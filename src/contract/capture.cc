@@ -1,4 +1,4 @@
-// Replies as trees; see capture.h.
+// Building the tree of a reply, reading streamed bodies to their end, and printing it for tests.
 #include "src/contract/capture.h"
 
 #include <fmt/format.h>

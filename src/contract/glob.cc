@@ -1,4 +1,4 @@
-// Matching globs; see glob.h.
+// The matcher of globs, and the literal beginning of one.
 #include "src/contract/glob.h"
 
 #include <algorithm>

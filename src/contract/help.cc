@@ -1,4 +1,4 @@
-// HELP replies; see help.h.
+// The lines that every HELP begins and ends with, around those of one command.
 #include "src/contract/help.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Encoded replies; see reply.h.
+// Encoded replies with their streamed parts: how bodies are put into the sink and taken back.
 #include "src/contract/reply.h"
 
 namespace ingot::contract {

@@ -1,4 +1,4 @@
-// Look-up by name and the positions of keys; see table.h.
+// Look-up of commands, the errors for unknown ones, renaming, and the positions of a call's keys.
 #include "src/contract/table.h"
 
 #include <algorithm>

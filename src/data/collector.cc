@@ -1,4 +1,4 @@
-// The garbage collector's thread; see collector.h.
+// The collector's thread: sweeping garbage records, waiting until they may go, and reclaiming.
 #include "src/data/collector.h"
 
 #include <pthread.h>

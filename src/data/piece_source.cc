@@ -1,4 +1,4 @@
-// See piece_source.h.
+// The hand-over between the pool, which reads pieces, and the connection, which takes them.
 #include "src/data/piece_source.h"
 
 #include <utility>

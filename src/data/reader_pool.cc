@@ -1,4 +1,4 @@
-// The queue and the threads of the reader pool; see reader_pool.h.
+// The queue of the reader pool and the growing and shrinking of its threads.
 #include "src/data/reader_pool.h"
 
 #include <pthread.h>

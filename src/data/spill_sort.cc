@@ -1,4 +1,4 @@
-// See spill_sort.h.
+// Items in memory, the moment when they move into the engine, and the walk over either.
 #include "src/data/spill_sort.h"
 
 #include <algorithm>

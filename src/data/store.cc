@@ -1,4 +1,4 @@
-// Opening the data and handing out views; see store.h.
+// Opening the data, reserving ids in blocks, views and pins, and the map of databases.
 #include "src/data/store.h"
 
 #include <limits>

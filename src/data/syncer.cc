@@ -1,4 +1,4 @@
-// The once-a-second fsync; see syncer.h.
+// The thread that syncs once a second, and the wait of a commit that would run too far ahead.
 #include "src/data/syncer.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// See block_table.h.
+// Clients that come to wait, run out of time or leave, and the keys offered to them once fed.
 #include "src/exec/block_table.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Parallel loading of metadata; see prefetch.h.
+// Finding the keys that are not in memory, and loading them in the pool until the last has come.
 #include "src/exec/prefetch.h"
 
 #include <atomic>

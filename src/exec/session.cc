@@ -1,4 +1,4 @@
-// The order of commands and replies on one connection; see session.h.
+// The slots of replies in order, and what happens as batches, jobs and reads come and go.
 #include "src/exec/session.h"
 
 #include "src/contract/client_registry.h"

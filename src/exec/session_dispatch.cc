@@ -1,4 +1,4 @@
-// What is checked before a command runs, and where it runs; see session.h.
+// What is checked before a command runs, where it runs, and the queueing between MULTI and EXEC.
 #include <algorithm>
 
 #include "src/exec/accounting.h"

@@ -1,4 +1,4 @@
-// Reads: in memory on the I/O thread when that is possible, else in the pool; see session.h.
+// Reads: in memory on the I/O thread when that is possible, else in the pool.
 #include "src/exec/session.h"
 
 #include "src/contract/errors.h"

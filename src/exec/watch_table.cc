@@ -1,4 +1,4 @@
-// Marks for WATCH; see watch_table.h.
+// Setting, breaking and dropping the marks of WATCH, and what FLUSHDB and SWAPDB do to them.
 #include "src/exec/watch_table.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The log, on spdlog; see log.h.
+// The log on spdlog: levels, their marks, and where the lines go.
 #include "src/metrics/log.h"
 
 #include <spdlog/pattern_formatter.h>

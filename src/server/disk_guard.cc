@@ -1,4 +1,4 @@
-// Watching the disk; see disk_guard.h.
+// Comparing used and free space with the limits, and asking a full disk whether it has healed.
 #include "src/server/disk_guard.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Reading the machine's memory and sharing out the limit; see memory_limit.h.
+// Reading what the machine and the cgroup allow, and sharing the limit out to the parts.
 #include "src/server/memory_limit.h"
 
 #include <unistd.h>

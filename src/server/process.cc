@@ -1,4 +1,4 @@
-// Process chores; see process.h.
+// Forking away, writing the pid file, raising the file limit, and the datagram to systemd.
 #include "src/server/process.h"
 
 #include <fcntl.h>

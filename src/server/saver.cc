@@ -1,4 +1,4 @@
-// Checkpoints; see saver.h.
+// Writing a checkpoint beside the last one and putting it in its place, here or on a thread.
 #include "src/server/saver.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Counting, finding and fields; see bits.h.
+// Counting and finding bits word by word, and reading, writing and adding to fields of bits.
 #include "src/types/bits.h"
 
 #include <algorithm>

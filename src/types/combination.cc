@@ -1,4 +1,4 @@
-// See combination.h.
+// The merging walks: a union of all cursors, or one cursor with look-ups in the other keys.
 #include "src/types/combination.h"
 
 #include <algorithm>

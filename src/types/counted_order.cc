@@ -1,4 +1,4 @@
-// See counted_order.h.
+// The leaves and the count levels of an order: finding by rank or item, and splitting and joining.
 #include "src/types/counted_order.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Redis' checksums of values and of all data; see digest.h.
+// Walking each type and all databases for the checksums of DEBUG DIGEST, with SHA-1 of OpenSSL.
 #include "src/types/digest.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Cells, scores, letters and distances; see geo_hash.h.
+// Interleaving bits into cells and scores and back, neighbours, letters, and distances.
 #include "src/types/geo_hash.h"
 
 #include <algorithm>

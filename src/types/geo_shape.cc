@@ -1,4 +1,4 @@
-// Shapes and the cells that cover them; see geo_search.h.
+// Distances within a circle or a rectangle, and the nine cells that cover one.
 #include "src/types/geo_shape.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading hashes, small and large, and expiring their fields; see hash.h.
+// Reading hashes, small and large, and taking out fields whose time has come.
 #include "src/types/hash_value.h"
 
 #include <algorithm>

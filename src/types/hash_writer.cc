@@ -1,4 +1,4 @@
-// Changing hashes; see hash.h.
+// Setting and removing fields of a hash, and its way from the key's record into a member table.
 #include <utility>
 
 #include "src/types/collection.h"

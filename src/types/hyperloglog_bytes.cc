@@ -1,4 +1,4 @@
-// Registers, sparse runs and the estimate; see hyperloglog.h.
+// The dense registers, the sparse runs, the way from one to the other, and the estimate.
 #include "src/types/hyperloglog_bytes.h"
 
 #include <bit>

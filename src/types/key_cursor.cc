@@ -1,4 +1,4 @@
-// The table of cursors; see key_cursor.h.
+// Adding, finding and forgetting cursors, and their bytes for the next start.
 #include "src/types/key_cursor.h"
 
 #include <algorithm>

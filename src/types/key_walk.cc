@@ -1,4 +1,4 @@
-// Walking keys and picking one; see key_walk.h.
+// Walking keys and skipping what expired, and picking one at random, byte by byte of its name.
 #include "src/types/key_walk.h"
 
 namespace ingot::types {

@@ -1,4 +1,4 @@
-// Finding, counting, expiring and dropping keys; see keyspace.h.
+// Looking keys up, and storing and dropping them with their counts, expiry index and garbage.
 #include "src/types/keyspace.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See list_builder.h.
+// Collecting elements in memory, then under the labels of a long list, and linking it.
 #include "src/types/list_builder.h"
 
 #include "src/types/list_bytes.h"

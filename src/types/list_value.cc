@@ -1,4 +1,4 @@
-// Reading lists; see list.h.
+// Reading lists: an element by its index, and walks from either end.
 #include "src/types/list_value.h"
 
 #include "src/types/list_bytes.h"

@@ -1,4 +1,4 @@
-// Changing lists; see list.h.
+// Pushing, popping, inserting and removing elements, and making room between labels.
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// See member_cursor.h.
+// Two ways to the next member: sorted in memory for a small form, a seek for a large one.
 #include "src/types/member_cursor.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Members in the order of their hashes; see member_table.h.
+// The keys of members under their hashes, and the walks, scans and draws over them.
 #include "src/types/member_table.h"
 
 #include <xxhash.h>

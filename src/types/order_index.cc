@@ -1,4 +1,4 @@
-// See order_index.h.
+// Loading count levels, changing them with their unit, and restoring them when it is undone.
 #include "src/types/order_index.h"
 #include "storage/check.h"
 

@@ -1,4 +1,4 @@
-// Packing byte strings; see packed.h.
+// Appending and taking lengths and byte strings.
 #include "src/types/packed.h"
 
 namespace ingot::types {

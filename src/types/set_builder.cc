@@ -1,4 +1,4 @@
-// See set_builder.h.
+// Collecting members in memory while they are few, then in a member table, and linking it.
 #include "src/types/set_builder.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sets, small and large; see set.h.
+// Sets, small and large: finding, walking, adding and removing members, and keeping intsets sorted.
 #include "src/types/set_value.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See sorted_set_builder.h.
+// Collecting members in memory while they are few, then with the leaves of their order.
 #include "src/types/sorted_set_builder.h"
 
 #include "src/types/member_table.h"

@@ -1,4 +1,4 @@
-// Reading sorted sets; see sorted_set.h.
+// Reading sorted sets: scores, ranks, ranges and random members.
 #include "src/types/sorted_set_value.h"
 
 #include <algorithm>

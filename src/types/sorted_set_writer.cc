@@ -1,4 +1,4 @@
-// Changing sorted sets; see sorted_set.h.
+// Changing scores and removing members, in the record or in the table and the order together.
 #include <algorithm>
 
 #include "src/types/collection.h"

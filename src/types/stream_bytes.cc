@@ -1,4 +1,4 @@
-// See stream_bytes.h.
+// Encoding and decoding of a stream's notes, entries, groups, consumers and pending entries.
 #include "src/types/stream_bytes.h"
 
 namespace ingot::types {

@@ -1,4 +1,4 @@
-// The bytes of a stream's elements; stream.h says which there are. Every value begins with the flag
+// The bytes of a stream's elements, which stream_value.h lists. Every value begins with the flag
 // byte 0, then:
 //
 //   entry     field | value | field | value ..., each packed (packed.h)

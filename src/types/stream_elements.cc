@@ -1,4 +1,4 @@
-// See stream_elements.h.
+// Finding and changing elements in the packed record, or in the data space behind the id.
 #include "src/types/stream_elements.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See stream_id.h.
+// Parsing and printing IDs, their neighbours, and their bytes in the order of the IDs.
 #include "src/types/stream_id.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading streams; see stream.h.
+// Reading streams: entries, groups, consumers, what is pending, and what was deleted since.
 #include "src/types/stream_value.h"
 
 #include "src/types/stream_bytes.h"

@@ -1,4 +1,4 @@
-// Changing streams; see stream.h.
+// Adding, removing and trimming entries, and what happens to groups and their consumers.
 #include "src/types/collection.h"
 #include "src/types/stream_bytes.h"
 #include "src/types/stream_value.h"

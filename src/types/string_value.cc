@@ -1,4 +1,4 @@
-// Reading and writing strings, inline and in chunks; see string_value.h.
+// Reading and writing strings, inline and in chunks, and changing some chunks of one.
 #include "src/types/string_value.h"
 
 #include <algorithm>

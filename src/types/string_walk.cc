@@ -1,4 +1,4 @@
-// Pieces of strings; see string_walk.h.
+// Visiting the parts of a string's chunks that lie within a range.
 #include "src/types/string_walk.h"
 
 #include <algorithm>

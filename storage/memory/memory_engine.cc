@@ -1,4 +1,4 @@
-// The in-memory engine.
+// The in-memory engine: ordered maps with versions for snapshots, and the hooks of tests.
 #include "storage/memory/memory_engine.h"
 
 #include <limits>

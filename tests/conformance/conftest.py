@@ -27,10 +27,11 @@ for folder in (HERE.parent, HERE):
         sys.path.insert(0, str(folder))
 
 from runner import Pair  # noqa: E402  (needs the path set above)
-from support.servers import Server, engines, ingot_binary  # noqa: E402
+from support.servers import Server, end_on_sigterm, engines, ingot_binary  # noqa: E402
 
 
 def pytest_sessionstart(session):
+    end_on_sigterm()
     for binary in ("redis-server", ingot_binary()):
         if shutil.which(binary) is None:
             pytest.exit(f"{binary}: no such program; build it or set INGOT_SERVER", returncode=1)

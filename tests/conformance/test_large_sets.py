@@ -1,6 +1,7 @@
 """Sets, sorted sets and lists of thousands of elements on both servers: unions, intersections, differences,
 ranges, searches and SORT of them, answered and stored, inside and outside of transactions."""
 
+import functools
 import random
 
 import pytest
@@ -84,7 +85,9 @@ def member(chance, length):
     return name + b"-" * (length - len(name))
 
 
-def fill(pair, length):
+@functools.cache
+def batches_of(length):
+    """The commands that fill both servers, as bytes."""
     chance = random.Random(SEED)
     special = [b"inf", b"-inf", b"-0", b"0", b"1e-300", b"3"]
 
@@ -114,10 +117,14 @@ def fill(pair, length):
         batches.append(["HSET", f"g:{number}", "f", b"got %d" % number])
     for number in range(1, MEMBERS):
         batches.append(["XADD", "x", f"{number}-1", "f", member(chance, length)])
+    return [[w if isinstance(w, bytes) else w.encode() for w in words] for words in batches]
+
+
+def fill(pair, length):
+    pair.reset()
     for server in pair.servers:
         with server.client() as client:
-            assert not any(reply.is_error() for reply in client.pipeline(
-                [[w if isinstance(w, bytes) else w.encode() for w in words] for words in batches]))
+            assert not any(reply.is_error() for reply in client.pipeline(batches_of(length)))
 
 
 def both(pair, protocol, *commands):
@@ -129,10 +136,28 @@ def both(pair, protocol, *commands):
     return replies
 
 
-@pytest.fixture(params=[10, LONG], ids=["short", "long"])
-def filled(empty_pair, request):
-    fill(empty_pair, request.param)
-    return empty_pair
+@pytest.fixture(scope="module", params=[10, LONG], ids=["short", "long"])
+def length(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def filled_once(pair, length):
+    """For the tests that change none of it, which stand first; the others fill the servers for themselves."""
+    fill(pair, length)
+    return pair
+
+
+@pytest.fixture
+def filled(pair, length):
+    fill(pair, length)
+    return pair
+
+
+@pytest.fixture(autouse=True)
+def alive(pair):
+    yield
+    assert pair.servers[1].alive(), "the server died\n" + pair.servers[1].log_tail()
 
 
 def check(lines, expected, actual):
@@ -140,16 +165,16 @@ def check(lines, expected, actual):
         assert compare(how, redis, ingot), (line, str(redis)[:300], str(ingot)[:300])
 
 
-def test_answers(filled, protocol):
-    check(ANSWERED, *both(filled, protocol, *(line.split() for _, line in ANSWERED)))
+def test_answers(filled_once, protocol):
+    check(ANSWERED, *both(filled_once, protocol, *(line.split() for _, line in ANSWERED)))
 
 
-def test_answers_inside_a_transaction(filled, protocol):
+def test_answers_inside_a_transaction(filled_once, protocol):
     """One that writes has no view to stream from."""
     for first in range(0, len(ANSWERED), 4):
         lines = ANSWERED[first : first + 4]
         commands = [["MULTI"], ["SET", "k", "v"], *(line.split() for _, line in lines), ["EXEC"]]
-        expected, actual = (replies[-1].value[1:] for replies in both(filled, protocol, *commands))
+        expected, actual = (replies[-1].value[1:] for replies in both(filled_once, protocol, *commands))
         check(lines, expected, actual)
 
 

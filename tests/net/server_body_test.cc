@@ -1,4 +1,4 @@
-// Streamed reply bodies.
+// Streamed bodies of replies: in order, without end, failing, and dropped by their client.
 #include <catch2/catch.hpp>
 
 #include "tests/net/test_server.h"

@@ -1,4 +1,4 @@
-// The tests' client socket.
+// The tests' client socket, with a time limit on every read and write.
 #include "tests/net/test_client.h"
 
 #include <arpa/inet.h>

@@ -24,7 +24,7 @@ for folder in (HERE.parent, HERE):
         sys.path.insert(0, str(folder))
 
 from harness import FULL, SEED  # noqa: E402  (needs the path set above)
-from support.servers import engines, ingot_binary  # noqa: E402
+from support.servers import end_on_sigterm, engines, ingot_binary  # noqa: E402
 
 SECONDS_MAX = 90
 
@@ -38,6 +38,7 @@ def pytest_report_header():
 
 
 def pytest_sessionstart(session):
+    end_on_sigterm()
     if shutil.which(ingot_binary()) is None:
         pytest.exit(f"{ingot_binary()}: no such program; build it or set INGOT_SERVER", returncode=1)
 

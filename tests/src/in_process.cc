@@ -1,4 +1,4 @@
-// The executor without sockets; see in_process.h.
+// Building the executor on threads that the test plays, and running pipelines through it.
 #include "tests/src/in_process.h"
 
 #include <catch2/catch.hpp>

@@ -11,11 +11,13 @@ error holds the end of its log.
 
 The binary is build/release/ingot-server; the environment variable INGOT_SERVER overrides it. Set to
 `redis-server` it makes the tests compare Redis with Redis, which proves the tests themselves;
-options that only Ingot knows are then left out.
+options that only Ingot knows are then left out. A server built with sanitizers
+(build/asan/ingot-server) fails the test, or the fixture, that removes it after a report.
 """
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -29,6 +31,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 START_SECONDS = 30
 STOP_SECONDS = 30
 LOG_TAIL_LINES = 40
+REPORT_LINES = 60
+# How the reports of the sanitizers begin, which go to the standard error.
+SANITIZER_REPORT = re.compile(r"ERROR: (Address|Leak)Sanitizer|AddressSanitizer:DEADLYSIGNAL"
+                              r"|WARNING: ThreadSanitizer|: runtime error: ")  # fmt: skip
 INGOT_ONLY_OPTIONS = (
     "engine", "cache-size", "max-disk", "min-free-disk", "bloom-bits", "compression",
     "compaction-threads", "compaction-rate", "direct-reads", "inline-max-bytes", "reader-threads", "key-count",
@@ -46,6 +52,11 @@ def self_check():
 
 def engines():
     return ["redis"] if self_check() else ["rocksdb", "leveldb"]
+
+
+def end_on_sigterm():
+    """SIGTERM ends the tests as Ctrl-C does, so that no server outlives them. Main thread."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def free_port():
@@ -185,13 +196,27 @@ class Server:
         return self.start()
 
     def remove(self):
-        """Deletes the temporary directory of a stopped server."""
+        """Deletes the temporary directory of a stopped server; fails if a sanitizer reported anything."""
+        report = self.sanitizer_report()
         if self._own_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
+        if report:
+            raise ServerError(f"a sanitizer's report on {self.name}:\n{report}")
+
+    def sanitizer_report(self):
+        """What a sanitizer had to say, of any process since the first start; "" for nothing."""
+        try:
+            lines = self.log_path.read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        first = next((i for i, line in enumerate(lines) if SANITIZER_REPORT.search(line)), len(lines))
+        return "\n".join(lines[first : first + REPORT_LINES])
 
     def log_tail(self):
         try:
             lines = self.log_path.read_text(errors="replace").splitlines()
         except OSError:
             return "(no log)"
-        return f"--- end of {self.name}'s log ---\n" + "\n".join(lines[-LOG_TAIL_LINES:])
+        report = self.sanitizer_report()
+        return (f"--- end of {self.name}'s log ---\n" + "\n".join(lines[-LOG_TAIL_LINES:])
+                + (f"\n--- a sanitizer's report ---\n{report}" if report else ""))  # fmt: skip

@@ -1,4 +1,4 @@
-// See rdb_bytes.h.
+// Reading dumps' lengths and strings with every length checked, and writing the shortest forms.
 #include "src/types/rdb/rdb_bytes.h"
 
 #include <charconv>

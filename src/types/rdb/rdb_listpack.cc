@@ -1,4 +1,4 @@
-// The listpack and the intset; see rdb_listpack.h.
+// Reading and writing the listpack and the intset.
 #include "src/types/rdb/rdb_listpack.h"
 
 #include <algorithm>

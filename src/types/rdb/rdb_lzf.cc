@@ -1,4 +1,4 @@
-// See rdb_lzf.h.
+// Compressing with a table of the triples seen last, and decompressing with every offset checked.
 #include "src/types/rdb/rdb_lzf.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See rdb_object.h.
+// Encoding every type as Redis 7.0 does, and decoding every form that it accepts, checks included.
 #include "src/types/rdb/rdb_object.h"
 
 #include <fmt/printf.h>

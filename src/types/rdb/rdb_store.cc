@@ -1,4 +1,4 @@
-// See rdb_store.h.
+// For each type, reading a key into the plain model, and storing the model under a key.
 #include "src/types/rdb/rdb_store.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See rdb_stream.h. The entries of a stream stand in listpacks of up to some hundred:
+// How the entries of a stream stand in a dump: in listpacks of up to some hundred,
 //
 //   master   live | deleted | fields, their names | 0
 //   entries  flags | ms - master's | seq - master's | (fields, name, value ... or only values)

@@ -1,4 +1,4 @@
-// Streams in Redis' dumps; see rdb_object.h. Pure.
+// Streams in Redis' dumps: one of the types that rdb_object.h encodes and decodes. Pure.
 #pragma once
 
 #include "src/types/rdb/rdb_bytes.h"

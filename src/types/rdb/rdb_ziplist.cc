@@ -1,4 +1,4 @@
-// The packed forms that Redis wrote before version 7; see rdb_listpack.h.
+// Readers for the packed forms that Redis wrote before version 7:
 //
 //   ziplist  u32le bytes in all | u32le where the last entry begins | u16le entries | entries | FF
 //   entry    length of the entry before (one byte, or FE u32le) | what it is | its bytes
