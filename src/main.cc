@@ -16,6 +16,10 @@
 #include "src/server/process.h"
 #include "src/settings/config.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace {
 
 using ingot::Instance;
@@ -104,6 +108,9 @@ int serve(Config& config, const sigset_t& signals) {
   instance.close();
   if (!pidfile.empty()) ingot::server::remove_pidfile(pidfile);
   log::warning("Ingot is now ready to exit, bye bye...");
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_do_leak_check();  // which _exit() would skip
+#endif
   // The signal thread still waits and refers to the instance.
   _exit(0);
 }

@@ -250,7 +250,8 @@ constexpr CommandRow kTable[] = {
      .subcommands = kSubcommands,
      .immediate = true},
 };
-constexpr auto kRows = contract::family({.group = "server", .acl = contract::acl::kConnection}, kTable);
+constexpr auto kRows =
+    contract::family({.group = "server", .acl = contract::acl::kConnection}, kTable);
 
 }  // namespace
 

@@ -19,7 +19,7 @@ inline constexpr uint64_t kMadeByWriter = 512;              // elements of what 
 inline constexpr uint64_t kCopiedByWriter = 1024;           // elements of what COPY copies
 inline constexpr uint64_t kStringByWriterBytes = 1 << 20;   // of a string that COPY or BITOP makes
 inline constexpr size_t kRestoredByWriterBytes = 16 << 10;  // of a dump
-inline constexpr uint64_t kSplicedByWriterBytes = 4 << 20;  // of an argument that is staged
+inline constexpr uint64_t kSplicedByWriterBytes = 4 << 20;  // of an argument that came large
 
 // --- held -> streamed: a longer reply is made while the client takes it
 
