@@ -9,7 +9,9 @@ namespace ingot::storage {
 
 char* Arena::allocate(size_t bytes) {
   if (blocks_.empty() || used_ + bytes > blocks_.back().capacity) {
-    size_t capacity = std::max(bytes, kBlockBytes);
+    const size_t next =
+        blocks_.empty() ? kFirstBlockBytes : std::min(2 * blocks_.back().capacity, kBlockBytes);
+    const size_t capacity = std::max(bytes, next);
     blocks_.push_back({std::make_unique_for_overwrite<char[]>(capacity), capacity});
     bytes_ += capacity;
     used_ = 0;
@@ -31,10 +33,9 @@ std::string_view Arena::join(std::string_view head, std::string_view tail) {
 }
 
 void Arena::clear() {
-  if (blocks_.size() > 1 || (!blocks_.empty() && blocks_[0].capacity > kBlockBytes)) {
-    blocks_.clear();
-    bytes_ = 0;
-  }
+  if (!blocks_.empty()) blocks_.erase(blocks_.begin(), std::prev(blocks_.end()));
+  if (!blocks_.empty() && blocks_.back().capacity > kBlockBytes) blocks_.clear();
+  bytes_ = blocks_.empty() ? 0 : blocks_.back().capacity;
   used_ = 0;
 }
 

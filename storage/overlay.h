@@ -18,7 +18,8 @@
 
 namespace ingot::storage {
 
-// Bytes that live until the next clear(); keeps its first block.
+// Bytes that live until the next clear(), which keeps the last block unless it is huge. Blocks
+// grow: some arenas hold one small record and go.
 class Arena {
  public:
   std::string_view copy(std::string_view bytes);
@@ -30,6 +31,7 @@ class Arena {
  private:
   char* allocate(size_t bytes);
 
+  static constexpr size_t kFirstBlockBytes = 8 << 10;
   static constexpr size_t kBlockBytes = 256 << 10;
   struct Block {
     std::unique_ptr<char[]> data;

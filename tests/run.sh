@@ -12,7 +12,7 @@ trap 'exit 1' INT TERM
 
 # One that has failed in the background ends the run before the next step.
 step() {
-    ! grep -qs "stopping after" "$logs"/* || finish_suites
+    ! grep -qs "stopping after\|Errors while running CTest" "$logs"/* || finish_suites
     printf '\n== %s (%s s)\n' "$*" "$(($(date +%s) - began))"
 }
 began=$(date +%s)
@@ -24,14 +24,19 @@ build() {  # preset, targets
     nice cmake --build --preset "$preset" -j "$jobs" --target "$@"
 }
 
+start() {
+    log=$(mktemp -p "$logs")
+    "$@" >"$log" 2>&1 &
+    suites="$suites $!"
+    ln -s "$log" "$logs/$!"
+}
 # Two processes, one for each engine.
 start_suites() {
-    for part in "leveldb" "not leveldb"; do
-        log=$(mktemp -p "$logs")
-        /usr/bin/python3 -m pytest -q -x "$@" -k "$part" >"$log" 2>&1 &
-        suites="$suites $!"
-        ln -s "$log" "$logs/$!"
-    done
+    start /usr/bin/python3 -m pytest -q -x "$@" -k "leveldb"
+    start /usr/bin/python3 -m pytest -q -x "$@" -k "not leveldb"
+}
+unit_tests() {  # preset, which
+    ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$jobs" -R "$2"
 }
 finish_suites() {
     for suite in $suites; do
@@ -44,10 +49,8 @@ finish_suites() {
 step "build, release"
 build release all
 
-step "unit tests"
-ctest --test-dir build/release --output-on-failure -j "$jobs"
-
-step "conformance with redis-server, promises, clients: in the background"
+step "unit tests, conformance with redis-server, promises, clients: in the background"
+start unit_tests release .
 start_suites tests/conformance tests/promises tests/smoke --ignore=tests/promises/test_p6_latency.py
 
 step "build, address and undefined behaviour sanitizers"
@@ -60,15 +63,15 @@ start_suites tests/conformance/test_cases.py tests/conformance/test_blocking.py 
 unset INGOT_SERVER
 
 step "unit tests, address and undefined behaviour sanitizers"
-ctest --test-dir build/asan --output-on-failure -j "$jobs" -R '^(net|storage|src)$'
+unit_tests asan '^(net|storage|src)$'
 
 step "build, thread sanitizer"
 build tsan net_tests storage_tests src_tests
 
 step "unit tests, thread sanitizer"
 export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp"
-ctest --test-dir build/tsan --output-on-failure -j "$jobs" -R '^(net|storage)$'
-build/tsan/tests/src/src_tests "[exec]"
+unit_tests tsan '^(net|storage)$'
+build/tsan/tests/src/src_tests -w NoTests "[exec]"
 
 step "what runs in the background"
 finish_suites

@@ -10,22 +10,12 @@
 
 #include "src/commands/bit_args.h"
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/types/bits.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::FieldType;
 using types::is_string;
 using types::Overflow;

@@ -10,8 +10,6 @@
 #include "src/commands/bit_args.h"
 #include "src/commands/families.h"
 #include "src/commands/store_result.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/types/bit_combine.h"
 #include "src/types/bits.h"
@@ -21,17 +19,7 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::keys_between;
 using contract::parse_integer;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::BitOperation;
 using types::is_string;
 using types::Record;

@@ -1,12 +1,13 @@
 // The thread's random generator, and draws that are streamed when there are many.
 #include "src/commands/chance.h"
-#include "src/contract/args.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "src/contract/args.h"
 
 namespace ingot::commands {
 namespace {

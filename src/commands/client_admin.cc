@@ -10,19 +10,13 @@
 
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
-#include "src/contract/args.h"
 #include "src/contract/client_registry.h"
-#include "src/contract/context.h"
 #include "src/contract/table.h"
 
 namespace ingot::commands {
 namespace {
 
-using contract::ArgReader;
-using contract::Args;
 using contract::Client;
-using contract::CommandRow;
-using contract::SessionContext;
 
 enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
 
@@ -268,9 +262,6 @@ void client_help(SessionContext& context, Args) {
   context.reply.array(std::size(kLines));
   for (const std::string_view line : kLines) context.reply.simple(line);
 }
-
-namespace flag = contract::flag;
-namespace acl = contract::acl;
 
 constexpr uint32_t kOwnFlags = flag::kNoScript | flag::kLoading | flag::kStale;
 constexpr uint32_t kAdminFlags = kOwnFlags | flag::kAdmin;

@@ -1,20 +1,12 @@
 // CLUSTER READONLY READWRITE ASKING, as a Redis without cluster mode answers them.
 #include "src/commands/families.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-using contract::Args;
-using contract::CommandRow;
-using contract::SessionContext;
-
 void refuse(SessionContext& context, Args) {
   context.reply.error("ERR This instance has cluster support disabled");
 }
-
-namespace flag = contract::flag;
-namespace acl = contract::acl;
 
 // Subcommands that look, and those that change the cluster or tell its administrator more.
 constexpr CommandRow looks(CommandRow row) {

@@ -4,8 +4,6 @@
 
 #include "src/commands/command_docs.h"
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/glob.h"
 #include "src/contract/help.h"
 #include "src/contract/table.h"
@@ -13,9 +11,6 @@
 namespace ingot::commands {
 namespace {
 
-using contract::Args;
-using contract::CommandRow;
-using contract::SessionContext;
 using contract::Table;
 
 // By name as COMMAND INFO takes it: "get", "client|kill".

@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "src/commands/families.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
-
-using contract::Args;
-using contract::CommandRow;
-using contract::SessionContext;
 
 void config_get(SessionContext& context, Args args) {
   const auto pairs = context.config.get(args.subspan(2));

@@ -6,17 +6,10 @@
 
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/settings/config.h"
 
 namespace ingot::commands {
 namespace {
-
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::SessionContext;
 
 constexpr std::string_view kWrongPassword =
     "WRONGPASS invalid username-password pair or user is disabled.";
@@ -155,8 +148,6 @@ void hello(SessionContext& context, Args args) {
   context.reply.bulk("modules");
   context.reply.array(0);
 }
-
-namespace flag = contract::flag;
 
 constexpr uint32_t kAnytime = flag::kLoading | flag::kStale | flag::kFast;
 constexpr uint32_t kWithoutAuth = kAnytime | flag::kNoScript | flag::kNoAuth | flag::kAllowBusy;

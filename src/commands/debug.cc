@@ -14,8 +14,6 @@
 
 #include "src/commands/families.h"
 #include "src/commands/value_facts.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/help.h"
 #include "src/types/collection.h"
 #include "src/types/digest.h"
@@ -24,11 +22,7 @@
 namespace ingot::commands {
 namespace {
 
-using contract::Args;
-using contract::CommandRow;
 using contract::equals_ignore_case;
-using contract::ReadContext;
-using contract::ReplySink;
 using types::Record;
 
 void sleep(ReadContext& ctx, Args args) {

@@ -10,7 +10,6 @@
 #include "src/commands/hash_key.h"
 #include "src/commands/set_key.h"
 #include "src/commands/zset_key.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
 #include "src/data/restored_value.h"
@@ -18,15 +17,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::Record;
 
 void dump(ReadContext& ctx, Args args) {

@@ -6,21 +6,10 @@
 
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace notify = types::notify;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::Record;
 
 // When a change of an expiry is wanted.

@@ -1,12 +1,10 @@
-// Keys whatever they hold: removing, renaming, moving, copying, asking for their type. All in
-// constant time: a record moves or goes, what it points at stays where it is.
+// Keys whatever they hold: removing, renaming, moving, copying, asking for their type. All but
+// copying in constant time: a record moves or goes, what it points at stays where it is.
 #include <optional>
 
 #include "src/commands/database_index.h"
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
 #include "src/types/collection.h"
@@ -16,16 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace notify = types::notify;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::keys_between;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::Record;
 
 void del(WriteContext& ctx, Args args) {

@@ -9,21 +9,11 @@
 #include "src/commands/families.h"
 #include "src/commands/geo_query.h"
 #include "src/commands/zset_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/types/geo_hash.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::GeoPlace;
 
 struct AddOptions {
@@ -49,7 +39,9 @@ void geoadd(WriteContext& ctx, Args args) {
   }
   std::vector<double> scores;
   while (reader.more()) {
-    scores.push_back(static_cast<double>(types::geo_score(read_geo_place(reader))));
+    const types::GeoPlace place = read_geo_place(reader);
+    if (reader.failed()) break;
+    scores.push_back(static_cast<double>(types::geo_score(place)));
     (void)reader.text();  // the member
   }
   if (reader.failed()) return ctx.reply.error(reader.error());

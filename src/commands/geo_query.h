@@ -21,7 +21,7 @@ types::GeoPlace read_geo_place(contract::ArgReader& reader);
 double read_geo_unit(contract::ArgReader& reader);
 
 struct GeoQuery {
-  // What the command takes: `base` is the first of its options.
+  // What the command takes.
   enum class Form : uint8_t { kRadius, kRadiusByMember, kSearch, kSearchStore };
   enum class Sort : uint8_t { kNone, kAscending, kDescending };
 

@@ -5,19 +5,10 @@
 
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::FieldValue;
 
 // Looks a field up and hands it to `answer`, null when it is not there; not called after an error.

@@ -9,18 +9,10 @@
 #include "src/commands/decimal.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::WriteContext;
 using types::FieldValue;
 
 // The field's expiry stays.

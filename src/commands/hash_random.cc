@@ -13,21 +13,12 @@
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
 using types::FieldValue;
 using types::HashReader;
 using types::Record;

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "src/commands/families.h"
-#include "src/contract/context.h"
 #include "src/settings/config.h"
 #include "src/types/hyperloglog_bytes.h"
 #include "src/types/string_value.h"
@@ -18,14 +17,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::keys_between;
-using contract::SessionContext;
-using contract::WriteContext;
 using types::HllRegisters;
 using types::HyperLogLog;
 using types::Record;

@@ -2,18 +2,9 @@
 #include <optional>
 
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
-
-namespace acl = contract::acl;
-namespace flag = contract::flag;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
-using contract::WriteContext;
 
 void dbsize(ReadContext& ctx, Args) {
   ctx.reply.integer(static_cast<int64_t>(ctx.keys.counts(ctx.db).keys));

@@ -8,20 +8,12 @@
 #include <vector>
 
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/settings/config.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
 using types::Record;
 
 struct Options {

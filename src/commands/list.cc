@@ -11,23 +11,11 @@
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
 #include "src/commands/pop_count.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::ListEnd;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();

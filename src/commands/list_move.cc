@@ -8,21 +8,10 @@
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::keys_between;
-using contract::WriteContext;
 using types::ListEnd;
 using types::Record;
 

@@ -1,10 +1,10 @@
 // Streamed replies, and arguments that are in the engine already.
 #include "src/commands/long_string.h"
-#include "src/contract/thresholds.h"
 
 #include <memory>
 #include <string>
 
+#include "src/contract/thresholds.h"
 #include "src/data/built_argument.h"
 #include "src/data/built_value.h"
 #include "src/data/string_source.h"

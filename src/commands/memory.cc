@@ -4,21 +4,12 @@
 
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/help.h"
 #include "src/server/memory_usage.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
-using contract::SessionContext;
 using storage::Space;
 
 constexpr int64_t kSamples = 5;  // Redis' default

@@ -12,21 +12,11 @@
 #include "net/sync_client.h"
 #include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/errors.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::WriteContext;
 using types::Record;
 
 constexpr std::string_view kWriteError = "IOERR error or timeout writing to target instance";
@@ -99,12 +89,6 @@ struct Transfer : contract::PoolResult {
     return false;
   }
 };
-
-std::string bytes_of(const Record& record) {
-  std::string bytes;
-  storage::encode_metadata(record.metadata(), &bytes);
-  return bytes;
-}
 
 // The connection to the other server. Keys gather until they are worth a round trip.
 class Carrier {
@@ -199,7 +183,7 @@ std::shared_ptr<Transfer> send_keys(const settings::Config& config, types::KeyRe
     Record record;
     if (!keys.peek(db, request.keys[i], &record)) continue;
     Sent& sent = transfer->keys[i];
-    std::string bytes = bytes_of(record);
+    std::string bytes = record.bytes();
     if (sent.taken && sent.record == bytes) continue;
     // What an earlier attempt brought there is ours to replace.
     const bool replace = request.replace || sent.taken;
@@ -211,7 +195,11 @@ std::shared_ptr<Transfer> send_keys(const settings::Config& config, types::KeyRe
     if (!carrier.restore(sent, request.keys[i], ttl_ms, payload, replace)) return transfer;
   }
   if (!carrier.flush()) return transfer;
-  if (keys.data().failed()) transfer->fail(contract::storage_error(keys.data().error()));
+  if (keys.data().failed()) {
+    // The transfer tells, because what the other server has taken is to be removed all the same.
+    transfer->fail(contract::storage_error(keys.data().error()));
+    keys.data().reset_outcome();
+  }
   return transfer;
 }
 
@@ -223,7 +211,7 @@ bool is_complete(WriteContext& ctx, const Request& request, const Transfer& tran
   for (size_t i = 0; i < request.keys.size(); ++i) {
     Record record;
     if (!ctx.keys.peek(ctx.db, request.keys[i], &record)) continue;
-    if (bytes_of(record) != transfer.keys[i].record) return false;
+    if (record.bytes() != transfer.keys[i].record) return false;
   }
   return true;
 }
@@ -233,7 +221,7 @@ void remove_sent(WriteContext& ctx, const Request& request, const Transfer& tran
     const Sent& sent = transfer.keys[i];
     Record record;
     if (!sent.taken || !ctx.keys.peek(ctx.db, request.keys[i], &record)) continue;
-    if (bytes_of(record) != sent.record) continue;
+    if (record.bytes() != sent.record) continue;
     ctx.keys.remove(ctx.db, request.keys[i], record);
     ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, request.keys[i]);
   }

@@ -6,8 +6,6 @@
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
 #include "src/commands/value_facts.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/help.h"
 #include "src/settings/config.h"
 #include "src/types/access_clock.h"
@@ -16,13 +14,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::SessionContext;
 using types::Record;
 
 bool policy_is_lfu(ReadContext& ctx) {

@@ -9,8 +9,6 @@
 
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/glob.h"
 #include "src/contract/thresholds.h"
 #include "src/data/piece_source.h"
@@ -21,11 +19,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
-namespace flag = contract::flag;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
 using storage::Metadata;
 using types::KeyWalk;
 using types::Record;

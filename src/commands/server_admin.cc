@@ -5,18 +5,10 @@
 #include <string_view>
 
 #include "src/commands/families.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/running_server.h"
 
 namespace ingot::commands {
 namespace {
-
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
-using contract::SessionContext;
 
 // A read, because it counts keys: inside EXEC those that the transaction itself has written.
 void info(ReadContext& context, Args args) {
@@ -98,9 +90,6 @@ void replicaof(SessionContext& context, Args args) {
   if (!port || *port < 0 || *port > 65535) return context.reply.error("ERR Invalid master port");
   context.reply.error("ERR Ingot cannot replicate yet: only REPLICAOF NO ONE is supported");
 }
-
-namespace flag = contract::flag;
-namespace acl = contract::acl;
 
 constexpr uint32_t kAnytime = flag::kLoading | flag::kStale;
 constexpr uint32_t kSaveFlags = flag::kAdmin | flag::kNoScript | flag::kNoAsyncLoading;

@@ -8,22 +8,11 @@
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
-
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 
 constexpr uint64_t kScanStep = 64;  // members of SSCAN between two looks at their bytes
 

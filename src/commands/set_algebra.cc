@@ -10,8 +10,6 @@
 #include "src/commands/families.h"
 #include "src/commands/set_key.h"
 #include "src/commands/store_result.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/piece_source.h"
 #include "src/types/combination.h"
@@ -21,15 +19,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::keys_between;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::Combination;
 using types::Record;
 using Operation = Combination::Operation;

@@ -13,8 +13,6 @@
 #include "src/commands/families.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/set_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
 #include "src/types/member_table.h"
@@ -23,15 +21,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::Record;
 using types::SetReader;
 

@@ -16,7 +16,6 @@
 #include "src/commands/sorted_reply.h"
 #include "src/commands/store_result.h"
 #include "src/commands/typed_key.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/spill_sort.h"
 #include "src/data/view.h"
@@ -32,16 +31,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace acl = contract::acl;
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using data::SpillSort;
 using storage::ValueType;
 using types::Record;

@@ -6,23 +6,11 @@
 
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/settings/config.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::StreamId;
 using types::StreamWriter;
 

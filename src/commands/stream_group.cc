@@ -7,23 +7,11 @@
 
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/help.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReplySink;
-using contract::SessionContext;
-using contract::WriteContext;
 using types::StreamGroup;
 using types::StreamId;
 using types::StreamWriter;

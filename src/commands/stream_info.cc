@@ -8,22 +8,11 @@
 
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/help.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::SessionContext;
 using types::StreamConsumer;
 using types::StreamFields;
 using types::StreamGroup;

@@ -9,22 +9,10 @@
 
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::StreamConsumer;
 using types::StreamFields;
 using types::StreamGroup;

@@ -10,21 +10,10 @@
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::Record;
 using types::StreamConsumer;
 using types::StreamFields;

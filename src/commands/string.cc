@@ -8,20 +8,12 @@
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
 #include "src/commands/string_options.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace notify = types::notify;
-namespace key = contract::key;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::is_string;
 using types::Record;
 

@@ -10,19 +10,11 @@
 
 #include "src/commands/decimal.h"
 #include "src/commands/families.h"
-#include "src/contract/context.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace notify = types::notify;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::WriteContext;
 using types::Record;
 
 // The number's text becomes the string; its expiry stays.

@@ -6,20 +6,11 @@
 
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
-#include "src/contract/context.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace notify = types::notify;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::ReadContext;
-using contract::WriteContext;
 using types::is_string;
 using types::Record;
 using types::string_length;

@@ -1,16 +1,9 @@
 // MULTI, EXEC, DISCARD, WATCH, UNWATCH. Queueing and EXEC itself are the session's; the marks of
 // WATCH are the writer's.
 #include "src/commands/families.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
-
-using contract::Args;
-using contract::CommandRow;
-using contract::SessionContext;
-using contract::WriteContext;
-namespace flag = contract::flag;
 
 void multi(SessionContext& context, Args) {
   if (context.client.in_multi) return context.reply.error("ERR MULTI calls can not be nested");

@@ -7,21 +7,9 @@
 
 #include "src/commands/families.h"
 #include "src/commands/zset_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
-
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::WriteContext;
 
 struct AddOptions {
   bool nx = false;

@@ -11,8 +11,6 @@
 #include "src/commands/sorted_reply.h"
 #include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/spill_sort.h"
 #include "src/types/combination.h"
@@ -23,16 +21,6 @@
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::Combination;
 using types::Record;
 

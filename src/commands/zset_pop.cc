@@ -10,20 +10,10 @@
 #include "src/commands/families.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/zset_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::keys_between;
-using contract::WriteContext;
 using types::Record;
 using types::ScoredMember;
 

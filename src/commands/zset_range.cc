@@ -12,24 +12,12 @@
 #include "src/commands/families.h"
 #include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
-#include "src/contract/args.h"
-#include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
 namespace {
 
-namespace flag = contract::flag;
-namespace key = contract::key;
-namespace notify = types::notify;
-using contract::ArgReader;
-using contract::Args;
-using contract::CommandRow;
-using contract::key_at;
-using contract::ReadContext;
-using contract::ReplySink;
-using contract::WriteContext;
 using types::RankRange;
 using types::Record;
 using types::ScoredMember;

@@ -81,6 +81,8 @@ class WriteContext {
   data::BuiltArgument* argument = nullptr;
   // What an earlier run of this command asked the pool for, or null.
   std::shared_ptr<PoolResult> earlier = nullptr;
+  // A run for its blocks alone, of which nothing is kept.
+  bool is_dry = false;
   // The pool did not help (the data kept changing, or only this transaction has it): what is needed
   // must be made here and now, however large.
   bool in_place = false;
@@ -100,7 +102,7 @@ class WriteContext {
   std::shared_ptr<Result> from_pool(const Fits& fits, const Work& work, bool here) {
     auto result = std::dynamic_pointer_cast<Result>(earlier);
     if (result && fits(*result)) return result;
-    if (!here) {
+    if (!here || is_dry) {
       work_ = work;
       return nullptr;
     }

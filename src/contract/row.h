@@ -181,7 +181,8 @@ struct CommandRow {
   bool scans = false;
   // Needs enable-debug-command.
   bool debug = false;
-  // The argument that holds a value to store, which may be staged when it is large; 0: none.
+  // The argument that holds a value to store, which may be in the engine already when it is large;
+  // 0: none.
   int value_index = 0;
 };
 

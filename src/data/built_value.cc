@@ -33,10 +33,16 @@ struct BuiltBeside : contract::PoolResult {
               const MakeValue& make)
       : collection(services),
         source_states(states(keys, db, sources)),
-        value(make(keys, [this](Space space, std::string_view element, std::string_view record) {
+        value(make(keys, [&](Space space, std::string_view element, std::string_view record) {
           collection.put(space, element, record);
+          latch_failure(keys);
         })) {
     collection.flush();
+    latch_failure(keys);
+  }
+
+  // At once, so that whoever makes the value stops where the disk is full.
+  void latch_failure(types::KeyReader& keys) {
     if (!collection.status().ok()) keys.data().latch_error(collection.status());
   }
 

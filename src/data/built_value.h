@@ -14,7 +14,8 @@
 namespace ingot::data {
 
 // Makes the value of what `keys` sees, and hands its elements to `put`; failures latch in
-// keys.data(). Runs on other threads, too, after the command returned: let it capture by value.
+// keys.data(). Runs on other threads, too, after the handler returned: let it capture by value, or
+// views of the arguments, which live until the command is answered.
 using MakeValue =
     std::function<types::BuiltValue(types::KeyReader& keys, const types::PutElement& put)>;
 

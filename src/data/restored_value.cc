@@ -39,7 +39,7 @@ BuiltValue restore_value(Services& services, storage::Reader& data, std::string_
   types::Effects effects;
   types::KeyWriter keys(overlay, state, ids, effects, services.store.now_ms(), nullptr,
                         /*collect_touched=*/false);
-  types::rdb::store_object(keys, 0, kKey, *object, /*expire_ms=*/0, limits);
+  types::rdb::store_object(keys, 0, kKey, *object, limits);
   types::Record record;
   if (!keys.peek(0, kKey, &record)) {
     data.latch_error(overlay.error());

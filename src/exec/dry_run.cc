@@ -18,6 +18,8 @@ class NoIds : public types::CollectionIds {
   storage::CollectionId next() override { return std::numeric_limits<uint64_t>::max() - 1; }
 };
 
+const Earlier kDry = {.result = nullptr, .is_dry = true, .fed = {}};
+
 struct Sandbox {
   explicit Sandbox(Services& services)
       : view(services.data.store.view()),
@@ -49,7 +51,7 @@ void dry_run(Services& services, const WriteJob& job) {
   contract::RespSink reply(dropped, unit.resp);
   // What it asks the pool for is passed over: only blocks are wanted.
   if (contract::is_write(*unit.row)) {
-    (void)run_write(services, {.row = *unit.row, .command = *unit.command, .db = unit.db}, {},
+    (void)run_write(services, {.row = *unit.row, .command = *unit.command, .db = unit.db}, kDry,
                     sandbox.keys, reply);
     return;
   }
@@ -62,7 +64,7 @@ void dry_run(Services& services, const WriteJob& job) {
       continue;
     }
     (void)run_any(services, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
-                  {}, sandbox.keys, reply);
+                  kDry, sandbox.keys, reply);
     dropped.clear();
   }
 }

@@ -39,6 +39,7 @@ const PoolOutcome& pool_outcome(const Unit& unit, size_t index) {
 
 Earlier earlier_runs(const WriteJob& job, const Unit& unit, size_t index) {
   return {.result = pool_outcome(unit, index).result,
+          .is_dry = false,
           .in_place = job.tries >= kTriesBeforeDisk + static_cast<int>(unit.transaction.size()),
           .may_block = unit.transaction.empty(),
           .fed = {}};

@@ -28,6 +28,7 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .data = services.data,
       .argument = static_cast<data::BuiltArgument*>(call.command.sink.get()),
       .earlier = earlier.result,
+      .is_dry = earlier.is_dry,
       .in_place = earlier.in_place,
       .may_block = earlier.may_block,
       .fed = earlier.fed};

@@ -24,6 +24,7 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
 // What a write command's run is given beside its arguments; see WriteContext.
 struct Earlier {
   std::shared_ptr<contract::PoolResult> result;
+  bool is_dry = false;
   bool in_place = false;
   bool may_block = false;
   std::optional<contract::Fed> fed;

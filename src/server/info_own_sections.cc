@@ -73,7 +73,7 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   out.add("group_units_max", stats.group_units_max.load());
   out.add("rollbacks", stats.rollbacks.load());
   out.add("writer_disk_reads", stats.writer_disk_reads.load());
-  out.add("pool_built_units", stats.pool_built_units.load());
+  out.add("prepared_units", stats.pool_built_units.load());
   out.add("sync_waits", stats.sync_waits.load());
 }
 

@@ -79,7 +79,7 @@ std::string_view supervisor_name(settings::Supervised supervised) {
 }
 
 void write_server(const InfoSource& source, InfoFields& out) {
-  const contract::RunningServer& lifecycle = source.services.server;
+  const contract::RunningServer& server = source.services.server;
   const int64_t uptime_s = now_micros() / 1000000 - source.services.data.stats.start_ms / 1000;
   // Clients and dashboards choose what they do by the version of Redis.
   out.add("redis_version", "7.0.15");
@@ -93,15 +93,15 @@ void write_server(const InfoSource& source, InfoFields& out) {
   out.add("gcc_version", fmt::format("{}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__));
   out.add("process_id", getpid());
   out.add("process_supervised", supervisor_name(source.settings.supervised));
-  out.add("run_id", lifecycle.run_id());
+  out.add("run_id", server.run_id());
   out.add("tcp_port", source.settings.port);
   out.add("server_time_usec", now_micros());
   out.add("uptime_in_seconds", uptime_s);
   out.add("uptime_in_days", uptime_s / 86400);
   out.add("hz", setting(source, "hz"));
   out.add("configured_hz", setting(source, "hz"));
-  out.add("executable", lifecycle.executable());
-  out.add("config_file", lifecycle.config_file());
+  out.add("executable", server.executable());
+  out.add("config_file", server.config_file());
   out.add("io_threads_active", source.settings.io_threads > 1);
 }
 
@@ -156,16 +156,16 @@ void write_memory(const InfoSource& source, InfoFields& out) {
 }
 
 void write_persistence(const InfoSource& source, InfoFields& out) {
-  const contract::RunningServer& lifecycle = source.services.server;
+  const contract::RunningServer& server = source.services.server;
   const metrics::Stats& stats = source.services.data.stats;
   const auto status = [](bool ok) { return ok ? "ok" : "err"; };
   out.add_zeros(
       {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
   out.add("rdb_changes_since_last_save", stats.changes_since_save.load());
-  out.add("rdb_bgsave_in_progress", lifecycle.saving());
-  out.add("rdb_last_save_time", lifecycle.last_save_s());
-  out.add("rdb_last_bgsave_status", status(lifecycle.last_save_ok()));
-  out.add("rdb_last_bgsave_time_sec", lifecycle.last_save_duration_s());
+  out.add("rdb_bgsave_in_progress", server.saving());
+  out.add("rdb_last_save_time", server.last_save_s());
+  out.add("rdb_last_bgsave_status", status(server.last_save_ok()));
+  out.add("rdb_last_bgsave_time_sec", server.last_save_duration_s());
   out.add("rdb_saves", stats.saves.load());
   out.add("rdb_last_cow_size", 0);
   out.add("aof_enabled", setting(source, "appendonly") == "yes");

@@ -36,7 +36,7 @@ BuiltValue copy_value(storage::Reader& data, const Record& source, const PutElem
   const std::string end = storage::collection_end(source.collection()->id);
   for (const Space space : {Space::kData, Space::kOrder}) {
     const auto at = data.cursor(space, begin, end);
-    for (at->seek(begin); at->valid(); at->next()) {
+    for (at->seek(begin); at->valid() && !data.failed(); at->next()) {
       put(space, at->key().substr(begin.size()), at->value());
     }
     data.check(*at);

@@ -1,5 +1,5 @@
 // Which places lie within a circle or a rectangle, and in which cells to look for them. Pure
-// functions; see geo_hash.h.
+// functions.
 #pragma once
 
 #include <array>

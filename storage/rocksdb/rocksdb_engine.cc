@@ -6,7 +6,6 @@
 
 #include <filesystem>
 
-#include "storage/check.h"
 #include "storage/rocksdb/fault_file_system.h"
 #include "storage/rocksdb/rocksdb_cursor.h"
 #include "storage/rocksdb/rocksdb_listener.h"
@@ -35,20 +34,29 @@ class RocksdbBatch : public Batch {
   explicit RocksdbBatch(const std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount>& handles)
       : handles_(handles) {}
 
-  // These fail only for a key or value above 4 GB, which the protocol's limits rule out.
+  // These fail for a key or value above 4 GB; then the whole batch does.
   void put(Space space, std::string_view key, std::string_view value) override {
-    INGOT_CHECK(batch_.Put(handles_[static_cast<size_t>(space)], key, value).ok());
+    note(batch_.Put(handles_[static_cast<size_t>(space)], key, value));
   }
   void remove(Space space, std::string_view key) override {
-    INGOT_CHECK(batch_.Delete(handles_[static_cast<size_t>(space)], key).ok());
+    note(batch_.Delete(handles_[static_cast<size_t>(space)], key));
   }
-  void clear() override { batch_.Clear(); }
+  void clear() override {
+    batch_.Clear();
+    status_ = rocksdb::Status();
+  }
   size_t bytes() const override { return batch_.GetDataSize(); }
 
   // RocksDB writes the sequence number of the commit into the batch.
   rocksdb::WriteBatch* raw() const { return &batch_; }
+  const rocksdb::Status& status() const { return status_; }
 
  private:
+  void note(rocksdb::Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  rocksdb::Status status_;
   const std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount>& handles_;
   mutable rocksdb::WriteBatch batch_;
 };
@@ -133,20 +141,6 @@ Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   return to_lookup(status, tier, value->empty(), error);
 }
 
-void RocksdbEngine::peek_each(const Snapshot* snapshot, Space space,
-                              std::span<const std::string_view> keys,
-                              std::vector<std::string>* values, std::vector<Lookup>* outcomes,
-                              Status* error) {
-  std::unique_ptr<Snapshot> one_state;
-  if (snapshot == nullptr && keys.size() > 1) {
-    one_state = new_snapshot();
-    snapshot = one_state.get();
-  }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    (*outcomes)[i] = get(snapshot, space, keys[i], Tier::kCacheOnly, &(*values)[i], error);
-  }
-}
-
 std::unique_ptr<Cursor> RocksdbEngine::new_cursor(Space space, const CursorOptions& options) {
   return make_rocksdb_cursor(db_.get(), handle(space), raw(options.snapshot), options);
 }
@@ -163,7 +157,9 @@ Status RocksdbEngine::write(const Batch& batch, Durability durability) {
   rocksdb::WriteOptions options;
   // Only this makes a batch visible after its sync; SyncWAL() would show it before.
   options.sync = durability == Durability::kSynced;
-  return to_status(db_->Write(options, static_cast<const RocksdbBatch&>(batch).raw()));
+  const auto& changes = static_cast<const RocksdbBatch&>(batch);
+  if (!changes.status().ok()) return to_status(changes.status());
+  return to_status(db_->Write(options, changes.raw()));
 }
 
 Status RocksdbEngine::sync() {

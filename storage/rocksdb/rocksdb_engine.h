@@ -53,8 +53,6 @@ class RocksdbEngine : public Engine {
   rocksdb::ColumnFamilyHandle* handle(Space space) const {
     return handles_[static_cast<size_t>(space)];
   }
-  void peek_each(const Snapshot* snapshot, Space space, std::span<const std::string_view> keys,
-                 std::vector<std::string>* values, std::vector<Lookup>* outcomes, Status* error);
   Status release_logs();
   Status delete_whole_files(Space space, std::span<const KeyRange> ranges);
   std::vector<FileSpan> deepest_files(Space space) const;

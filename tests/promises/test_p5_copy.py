@@ -12,13 +12,13 @@ COUNT = 300_000
 SERVED_MEANWHILE = 20  # the copy takes a second; if the writer made it, it would serve nobody
 
 
-def pool_built_units(client):
-    return int(info(client, "threads")["pool_built_units"])
+def prepared_units(client):
+    return int(info(client, "threads")["prepared_units"])
 
 
 def beside_the_writer(server, client, *command, served_min=0):
     """The reply to a command whose work the pool does while other writes are served."""
-    before, took = pool_built_units(client), []
+    before, took = prepared_units(client), []
 
     def write(stop):
         with server.client(timeout=60) as other:
@@ -31,7 +31,7 @@ def beside_the_writer(server, client, *command, served_min=0):
         reply = client.call(*command)
         served = len(took) - served
     print(f"{len(took)} SETs meanwhile, {max(took, default=0):.1f} ms at most")
-    assert pool_built_units(client) > before
+    assert prepared_units(client) > before
     assert served >= served_min
     return reply
 

@@ -191,13 +191,8 @@ Object read_object(storage::Reader& data, const Record& record, int64_t now_ms) 
 }
 
 void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
-                  int64_t expire_ms, const StoreLimits& limits) {
+                  const StoreLimits& limits) {
   std::visit(Storing(keys, db, key, limits), object);
-  Record stored;
-  if (expire_ms == 0 || !keys.peek(db, key, &stored)) return;
-  storage::Metadata metadata = stored.metadata();
-  metadata.expire_ms = expire_ms;
-  keys.store(db, key, &stored, metadata);
 }
 
 }  // namespace ingot::types::rdb

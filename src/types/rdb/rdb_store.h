@@ -21,8 +21,8 @@ struct StoreLimits {
   SortedSetLimits sorted_set;
 };
 
-// Makes the object the value of a key that is not there; expire_ms 0: for ever.
+// Makes the object the value of a key that is not there, for ever.
 void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
-                  int64_t expire_ms, const StoreLimits& limits);
+                  const StoreLimits& limits);
 
 }  // namespace ingot::types::rdb
