@@ -56,10 +56,15 @@ start_suites tests/conformance tests/promises tests/smoke --ignore=tests/promise
 step "build, address and undefined behaviour sanitizers"
 build asan ingot-server net_tests storage_tests src_tests
 
+# With one engine: the server's code is the same with the other, whose own the unit tests look at.
 step "conformance of the sanitized server: in the background"
 export INGOT_SERVER="$PWD/build/asan/ingot-server" UBSAN_OPTIONS=print_stacktrace=1
-start_suites tests/conformance/test_cases.py tests/conformance/test_blocking.py \
-    tests/conformance/test_dump.py
+set -- tests/conformance/test_cases.py tests/conformance/test_blocking.py tests/conformance/test_dump.py
+if [ -n "${INGOT_TEST_FULL:-}" ]; then
+    start_suites "$@"
+else
+    start /usr/bin/python3 -m pytest -q -x "$@" -k "not leveldb"
+fi
 unset INGOT_SERVER
 
 step "unit tests, address and undefined behaviour sanitizers"
