@@ -221,13 +221,16 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
                                     : "Failed to bind to specified addresses."};
     }
   }
+  const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());
+  const server::MemoryShares has = server::share_out(after, memory_limit_);
   apply_limits(after);
   if (before.jemalloc_bg_thread != after.jemalloc_bg_thread) {
     server::set_memory_return(after.jemalloc_bg_thread);
   }
-  store_->engine().set_cache_bytes(server::share_out(after, memory_limit_).engine_bytes);
-  store_->cache().set_capacity(server::share_out(after, memory_limit_).record_bytes);
+  // Each change rewrites RocksDB's OPTIONS file: a second in which this thread serves nobody.
+  if (had.engine_bytes != has.engine_bytes) store_->engine().set_cache_bytes(has.engine_bytes);
+  if (had.record_bytes != has.record_bytes) store_->cache().set_capacity(has.record_bytes);
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);
   }

@@ -285,7 +285,8 @@ void reply_info(ReplySink& reply, const CommandRow* parent, const CommandRow& ro
   for (std::string_view tip : tips) reply.bulk(tip);
   reply.set(row.keys.size());
   for (const KeySpec& spec : row.keys) reply_key_spec(reply, spec);
-  reply.set(row.subcommands.size());
+  if (row.subcommands.empty()) return reply.set(0);  // so does Redis: an array, or an empty set
+  reply.array(row.subcommands.size());
   for (const CommandRow& subcommand : row.subcommands) reply_info(reply, &row, subcommand);
 }
 

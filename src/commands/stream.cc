@@ -120,8 +120,9 @@ std::optional<StreamId> next_id(WriteContext& ctx, const types::StreamNotes& not
 }
 
 std::optional<WantedId> wanted_id(ReplySink& reply, std::string_view text) {
-  if (text.ends_with("-*")) {
-    const auto id = stream_id_argument(reply, text.substr(0, text.size() - 2));
+  const size_t dash = text.find('-');
+  if (dash != std::string_view::npos && text.substr(dash) == "-*") {
+    const auto id = stream_id_argument(reply, text.substr(0, dash));
     return id ? std::optional(WantedId{.ms = id->ms}) : std::nullopt;
   }
   const auto id = stream_id_argument(reply, text);

@@ -22,6 +22,11 @@ struct GroupOptions {
   int64_t entries_read = -1;
 };
 
+std::string unknown_form(Args args) {
+  return "ERR unknown subcommand or wrong number of arguments for '" + std::string(args[1]) +
+         "'. Try XGROUP HELP.";
+}
+
 std::optional<GroupOptions> read_options(ReplySink& reply, Args args, bool creating) {
   GroupOptions options;
   ArgReader reader(args, 5);
@@ -34,8 +39,7 @@ std::optional<GroupOptions> read_options(ReplySink& reply, Args args, bool creat
         reader.fail("ERR value for ENTRIESREAD must be positive or -1");
       }
     } else {
-      reader.fail("ERR unknown subcommand or wrong number of arguments for '" +
-                  std::string(args[1]) + "'. Try XGROUP HELP.");
+      reader.fail(unknown_form(args));
     }
   }
   if (!reader.failed()) return options;
@@ -66,6 +70,8 @@ void create(WriteContext& ctx, Args args) {
   if (!options) return;
   auto stream = open_stream(ctx, args[2]);
   if (!is_there(ctx, stream, options->make_stream)) return;
+  constexpr size_t kArgsMax = 8;  // each option once
+  if (args.size() > kArgsMax) return ctx.reply.error(unknown_form(args));
   const auto id =
       args[4] == "$" ? std::optional(stream->notes().last) : stream_id_argument(ctx.reply, args[4]);
   if (!id) return;
@@ -85,6 +91,8 @@ void setid(WriteContext& ctx, Args args) {
   if (!is_there(ctx, stream)) return;
   auto group = open_group(ctx, *stream, args);
   if (!group) return;
+  constexpr size_t kArgsMax = 7;
+  if (args.size() > kArgsMax) return ctx.reply.error(unknown_form(args));
   const auto id = args[4] == "$" ? std::optional(stream->notes().last)
                                  : stream_end_argument(ctx.reply, args[4], 0);
   if (!id) return;

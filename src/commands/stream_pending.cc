@@ -377,6 +377,7 @@ constexpr CommandRow kTable[] = {
      .complexity = "O(1) when COUNT is small",
      .summary = "Give a consumer entries that have been pending for long",
      .history = "7.0.0: Entries that are not in the stream any more are told, and forgotten.",
+     .tips = "nondeterministic_output",
      .arguments = "key:key#0 group:string consumer:string min-idle-time:string start:string "
                   "count:integer=COUNT? justid:pure-token=JUSTID?",
      .handler = xautoclaim},

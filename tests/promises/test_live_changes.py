@@ -87,3 +87,18 @@ def test_maxmemory_changes_under_load(engine, rng):
                 assert int(info(admin, "memory")["maxmemory"]) == megabytes << 20
                 crew.run_for(SECONDS_EACH)
         assert done and server.alive()
+
+
+def options_files(server):
+    return {path.name for path in (server.directory / "ingot-data").glob("OPTIONS-*")}
+
+
+def test_what_does_not_touch_the_cache_leaves_the_engine_alone(engine):
+    # RocksDB writes its options anew for each change: a second on the thread of other clients.
+    with ingot(engine, maxmemory="200mb") as server, server.client() as client:
+        before = options_files(server)
+        for seconds in range(1, 6):
+            assert client.call("CONFIG", "SET", "timeout", seconds) == OK
+        assert options_files(server) == before
+        assert client.call("CONFIG", "SET", "maxmemory", "300mb") == OK
+        assert (options_files(server) != before) == (engine == "rocksdb")
