@@ -175,7 +175,8 @@ const std::set<std::string_view>& Overlay::order() {
 }
 
 // Merges the engine's cursor with the overlay's changed keys. Both stand at or beyond the current
-// position in the direction of travel; turning round seeks anew.
+// position in the direction of travel; turning round seeks anew. Where the engine cannot go on, nor
+// does this: what it could not read may stand before the next change.
 class OverlayCursor : public Cursor {
  public:
   OverlayCursor(Overlay& overlay, Space space, std::unique_ptr<Cursor> base, std::string_view lower,
@@ -241,6 +242,7 @@ class OverlayCursor : public Cursor {
       bool has_change = change != order.end() && *change < upper_;
       bool has_base = base_->valid();
       if (!has_change && !has_base) return set_invalid();
+      if (!has_base && base_->outcome() != Lookup::kFound) return set_invalid();
       std::string_view changed = has_change ? change->substr(1) : std::string_view();
       if (has_base && (!has_change || base_->key() < changed)) {
         return set(base_->key(), base_->value());
@@ -260,6 +262,7 @@ class OverlayCursor : public Cursor {
       bool has_change = change != order.begin() && *std::prev(change) >= lower_;
       bool has_base = base_->valid();
       if (!has_change && !has_base) return set_invalid();
+      if (!has_base && base_->outcome() != Lookup::kFound) return set_invalid();
       std::string_view changed = has_change ? std::prev(change)->substr(1) : std::string_view();
       if (has_base && (!has_change || base_->key() > changed)) {
         return set(base_->key(), base_->value());

@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+#include "storage/memory/memory_engine.h"
+
 using namespace ingot::storage;
 
 namespace {
@@ -131,4 +133,27 @@ TEST_CASE("the overlay keeps spaces apart", "[overlay]") {
   CHECK_FALSE(fixture.overlay.get(Space::kMeta, "x", &value));
   REQUIRE(fixture.overlay.get(Space::kExpiry, "x", &value));
   CHECK(value == "expiry");
+}
+
+// A walk that went on with the next change would have left out what the engine could not read.
+TEST_CASE("a walk ends where the engine's memory ends", "[overlay]") {
+  MemoryEngine engine{EngineOptions{}};
+  const auto batch = engine.new_batch();
+  for (const char* key : {"a", "b", "c", "d", "e"}) batch->put(Space::kMeta, key, "old");
+  REQUIRE(engine.write(*batch, Durability::kBuffered).ok());
+  engine.set_cold([](Space, std::string_view key) { return key == "c"; });
+  Overlay overlay(engine, nullptr, Tier::kCacheOnly);
+  overlay.put(Space::kMeta, "a", "new");
+  overlay.put(Space::kMeta, "e", "new");
+
+  const bool backward = GENERATE(false, true);
+  const auto cursor = overlay.cursor(Space::kMeta, {}, {});
+  std::string seen;
+  if (backward) {
+    for (cursor->seek_for_prev("z"); cursor->valid(); cursor->prev()) seen += cursor->key();
+  } else {
+    for (cursor->seek({}); cursor->valid(); cursor->next()) seen += cursor->key();
+  }
+  CHECK(seen == (backward ? "ed" : "ab"));
+  CHECK(cursor->outcome() == Lookup::kMiss);
 }
