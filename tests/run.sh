@@ -67,8 +67,8 @@ else
 fi
 unset INGOT_SERVER
 
-step "unit tests, address and undefined behaviour sanitizers"
-unit_tests asan '^(net|storage|src)$'
+step "unit tests, address and undefined behaviour sanitizers: in the background"
+start unit_tests asan '^(net|storage|src)$'
 
 step "build, thread sanitizer"
 build tsan net_tests storage_tests src_tests
