@@ -46,15 +46,19 @@ finish_suites() {
     suites=""
 }
 
-step "build, release"
-build release all
+step "layout and first words of every file"
+for check in includes style; do
+    /usr/bin/python3 "tests/support/check_$check.py"
+done
 
-step "unit tests, conformance with redis-server, promises, clients: in the background"
-start unit_tests release .
+step "build, release"
+build release ingot-server
+
+step "conformance with redis-server, promises, clients: in the background"
 start_suites tests/conformance tests/promises tests/smoke --ignore=tests/promises/test_p6_latency.py
 
 step "build, address and undefined behaviour sanitizers"
-build asan ingot-server net_tests storage_tests src_tests
+build asan ingot-server
 
 # With one engine: the server's code is the same with the other, whose own the unit tests look at.
 step "conformance of the sanitized server: in the background"
@@ -67,8 +71,15 @@ else
 fi
 unset INGOT_SERVER
 
+step "build, unit tests with these sanitizers"
+build asan net_tests storage_tests src_tests
+
 step "unit tests, address and undefined behaviour sanitizers: in the background"
 start unit_tests asan '^(net|storage|src)$'
+if [ -n "${INGOT_TEST_FULL:-}" ]; then
+    build release all
+    start unit_tests release .
+fi
 
 step "build, thread sanitizer"
 build tsan net_tests storage_tests src_tests

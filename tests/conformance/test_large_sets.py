@@ -78,6 +78,7 @@ STORED = [
     "GEOSEARCHSTORE dst places FROMLONLAT 10 45 BYBOX 4000 3000 km ASC COUNT 700 STOREDIST",
     "GEORADIUS places 10 45 2500 km STORE places",
 ]
+CHANGED = ["dst", "s1", "z1", "ints", "places"]
 
 
 def member(chance, length):
@@ -184,10 +185,12 @@ def test_stored(filled, wrap):
         commands = [["MULTI"], line.split(), ["EXEC"]] if wrap else [line.split()]
         expected, actual = both(filled, 2, *commands)
         assert expected == actual, line
-        digests = filled.both("DEBUG", "DIGEST")
+        digests = filled.both("DEBUG", "DIGEST-VALUE", *CHANGED)
         assert digests[0] == digests[1], line
         for command in (["TYPE", "dst"], ["OBJECT", "ENCODING", "dst"], ["PTTL", "dst"]):
             assert filled.both(*command)[0] == filled.both(*command)[1], (line, command)
+    digests = filled.both("DEBUG", "DIGEST")
+    assert digests[0] == digests[1]
     # Whole and usable: ranks are right, and what is in the order is in the table, too.
     for number in (0, 1, 500, -1):
         replies = filled.both("ZRANGE", "z1", number, number, "WITHSCORES")

@@ -3,14 +3,14 @@
 import random
 
 NOISE_BYTES = 1 << 20
-NOISE = random.Random(7).randbytes(NOISE_BYTES + 256)
+NOISE = random.Random(7).randbytes(NOISE_BYTES + 1024)
 BATCH = 500
 
 
 def padded(number):
-    """Some 200 bytes that tell their number and do not compress."""
+    """Some 800 bytes that tell their number and do not compress."""
     at = number * 7919 % NOISE_BYTES
-    return b"%012d" % number + NOISE[at : at + 190]
+    return b"%012d" % number + NOISE[at : at + 790]
 
 
 def hash_words(number):

@@ -9,7 +9,7 @@ from model import Model
 from workload import Workload
 
 CONNECTIONS = 4
-PIPELINES = 200 if FULL else 10
+PIPELINES = 200 if FULL else 5
 DEPTH = 2500  # units in one pipeline
 HOT_KEYS = 8
 COLD_KEYS = 12000

@@ -14,8 +14,8 @@ from test_p5_copy import beside_the_writer
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
-COUNT = 200_000  # of some 200 bytes
-PART = 150_000
+COUNT = 50_000  # of some 800 bytes
+PART = 37_500
 GATHERED = 32 * MB  # would be more
 
 ANSWERED = {
@@ -98,7 +98,7 @@ def test_replies_that_nobody_reads(line):
             client.pipeline([["RPUSH", "l", member], ["ZADD", "z", 1, member]])
         client.pipeline([["RPUSH", "few", b"%04d" % n + b"e" * 8000] for n in range(440)])
         memory.check("filling")
-        greedy = [slow_socket(server) for _ in range(80)]
+        greedy = [slow_socket(server) for _ in range(50)]
         for sock in greedy:
             send_command(sock, *line.split())
         with server.client(timeout=60) as late:

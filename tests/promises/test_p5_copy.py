@@ -8,7 +8,7 @@ from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
-COUNT = 300_000
+COUNT = 75_000
 SERVED_MEANWHILE = 20  # the copy takes a second; if the writer made it, it would serve nobody
 
 
@@ -61,7 +61,7 @@ def test_copy_of_a_collection_larger_than_the_memory(engine, kind):
 def test_a_source_that_changes_all_the_time(engine):
     """What is copied is one state: all elements of a push, or none."""
     with limited(engine) as (server, _), server.client(timeout=60) as client:
-        fill(client, "list", "large", 20_000)
+        fill(client, "list", "large", 5_000)
 
         def push(stop):
             with server.client(timeout=60) as other:
@@ -72,7 +72,7 @@ def test_a_source_that_changes_all_the_time(engine):
             crew.add(push, crew.stop)
             for _ in range(5):
                 assert client.call("COPY", "large", "copy", "REPLACE").value == 1
-                elements = client.call("LRANGE", "copy", 20_000, -1).value
+                elements = client.call("LRANGE", "copy", 5_000, -1).value
                 assert len(elements) % 4 == 0
                 assert [each.value for each in elements[-4:]] in ([], [b"one", b"two", b"three", b"four"])
 
@@ -82,7 +82,7 @@ def test_a_large_dump_is_restored_beside_the_writer(engine, kind):
     if engine == "leveldb" and kind not in ("hash", "zset") and not FULL:
         pytest.skip("two types show it")
     with limited(engine) as (server, _), server.client(timeout=60) as client:
-        fill(client, kind, "large", 50_000)
+        fill(client, kind, "large", 12_500)
         digest = client.call("DEBUG", "DIGEST-VALUE", "large")
         dump = client.call("DUMP", "large").value
         assert beside_the_writer(server, client, "RESTORE", "again", 0, dump).value == b"OK"
