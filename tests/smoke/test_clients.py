@@ -3,9 +3,8 @@
     /usr/bin/python3 -m pytest tests/smoke        (-rs tells why one was skipped)
 
 Each client is a program of its own (python/, go/, node/), called with a port and the protocol
-version; it checks what its library makes of the answers and exits with 0. Its packages come from
-the language's own registry, at the versions checked in; what is fetched goes below build/smoke. A
-language is skipped only when its toolchain is absent or cannot fetch packages.
+version; it checks what its library makes of the answers and exits with 0. How they get their packages:
+support/packages.py.
 """
 
 import pathlib
@@ -14,24 +13,11 @@ import subprocess
 import sys
 
 import pytest
-from support.servers import ROOT, Server, engines
+from support.packages import FETCHED, fetch, go_program
+from support.servers import Server, engines
 
 HERE = pathlib.Path(__file__).resolve().parent
-FETCHED = ROOT / "build" / "smoke"
-FETCH_SECONDS = 240
 RUN_SECONDS = 60
-
-
-def fetch(command, what, **keywords):
-    """Runs a package manager; skips when it cannot do its work."""
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{what}: no {command[0]} on this machine")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, **keywords)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"{what}: {command[0]} could not fetch its packages in time")
-    if done.returncode != 0:
-        pytest.skip(f"{what}: {command[0]} cannot fetch its packages: {done.stderr.strip()[-300:]}")
 
 
 @pytest.fixture(scope="session")
@@ -54,10 +40,7 @@ def python_resp3_client(python_client):
 
 @pytest.fixture(scope="session")
 def go_client():
-    binary = FETCHED / "go" / "smoke"
-    fetch(["go", "mod", "download"], "go-redis", cwd=HERE / "go")
-    subprocess.run(["go", "build", "-o", str(binary), "."], cwd=HERE / "go", check=True, timeout=FETCH_SECONDS)
-    return dict.fromkeys((2, 3), [str(binary)])
+    return dict.fromkeys((2, 3), [go_program(HERE / "go", "go-redis")])
 
 
 @pytest.fixture(scope="session")
