@@ -8,7 +8,7 @@ build="g++ cmake ninja-build pkgconf libboost1.81-dev librocksdb-dev libleveldb-
 redis="redis-server redis-tools python3 python3-redis"
 case ${1-} in
   build) wanted=$build ;;
-  test) wanted="$build $redis python3-pytest python3-pip clang-format golang-go nodejs npm" ;;
+  test) wanted="$build $redis python3-pytest python3-pip clang-format libfuse3-dev fuse3 golang-go nodejs npm" ;;
   bench) wanted="$build $redis fio" ;;
   *) echo "usage: deps/install.sh build | test | bench" >&2; exit 2 ;;
 esac

@@ -1,0 +1,50 @@
+"""A folder on a disk whose power goes and whose calls fail when a test wants it: tests/faulty_disk/faulty_disk.cc."""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+
+import pytest
+from harness import eventually
+from support.servers import ROOT
+
+PROGRAM = ROOT / "build" / "release" / "tests" / "faulty_disk"
+
+
+class FaultyDisk:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def power_loss(self, seed):
+        """Whoever uses the files has been killed before."""
+        os.setxattr(self.folder, "user.power-loss", b"%d" % seed)
+
+    def fail(self, kind, number, code):
+        """The call of this number, from now on, fails with this errno; 0: all from now on. kind: change, read."""
+        os.setxattr(self.folder, f"user.fail-{kind}", b"%d %d" % (number, code))
+
+    def heal(self):
+        os.setxattr(self.folder, "user.fail-none", b"-")
+
+    def calls(self, kind):
+        """How many there were so far."""
+        return int(os.getxattr(self.folder, f"user.{kind}s"))
+
+
+@contextlib.contextmanager
+def mounted():
+    if not PROGRAM.exists():
+        pytest.skip("no libfuse3 when it was built")
+    with tempfile.TemporaryDirectory(prefix="ingot-test-") as folder:
+        process = subprocess.Popen([PROGRAM, folder, "-f", "-s"])
+        try:
+            eventually(lambda: os.path.ismount(folder) or process.poll() is not None, 10, "mounted")
+            if process.poll() is not None:
+                pytest.skip("file systems cannot be mounted here (FUSE)")
+            yield FaultyDisk(folder)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                subprocess.run(["fusermount3", "-u", "-z", folder], check=False)
+            process.kill()
+            process.wait()

@@ -1,0 +1,110 @@
+"""P8: each call of the file system fails once, one after the other, or all do from one on. The server says so, never
+crashes, keeps what it answered, and heals where the disk does."""
+
+import errno
+import time
+
+import pytest
+from diary import Diary
+from faulty_disk import mounted
+from harness import FULL, check_key_count, eventually
+from support.servers import Server, ServerError, self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises")
+
+AFTER_SECONDS = 0.3 if FULL else 0.15  # of writing, once the call has failed
+HEALED_SECONDS = 20
+STARTING, WRITING = (12, 60) if FULL else (2, 4)  # how many calls are chosen of each phase
+FAULTS = {
+    "write error": ("change", errno.EIO, False),
+    "disk full": ("change", errno.ENOSPC, True),
+    "read-only": ("change", errno.EROFS, True),
+    "read error": ("read", errno.EIO, False),
+}
+
+
+class Attempt:
+    """One server on one disk, which fails once."""
+
+    def __init__(self, engine, appendfsync, disk, log_path):
+        options = {"appendfsync": appendfsync, "maxmemory": "32mb"}
+        self.disk, self.diary = disk, Diary("w")
+        self.server = Server.ingot(engine, options, directory=disk.folder)
+        self.server.log_path = log_path
+
+    def start(self):
+        """Whether it did; one that cannot start must have said why, and not crashed."""
+        try:
+            self.server.start()
+            return True
+        except ServerError:
+            assert self.server.process.returncode == 1, self.server.log_tail()
+            assert "Can't" in self.server.log_tail() or "FATAL" in self.server.log_tail(), self.server.log_tail()
+            return False
+
+    def write(self, seconds=None):
+        """Until it is refused, or for a while."""
+        with self.server.client(timeout=30) as client:
+            return self.diary.write_until_refused(client, seconds)
+
+    def check(self):
+        """Everything answered is there, after a heal and a kill."""
+        self.disk.heal()
+        self.server.restart(kill=True)
+        answered = len(self.diary.answered) - 1
+        with self.server.client(timeout=30) as client:
+            assert self.diary.remembered(client) >= answered
+            check_key_count(client)
+
+    def heals(self):
+        self.disk.heal()
+        with self.server.client(timeout=30) as client:
+            eventually(lambda: not client.call("SET", "probe", "x").is_error(), HEALED_SECONDS, "healed")
+            client.call("DEL", "probe")
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_call_fails(engine, rng, fault, appendfsync, tmp_path):
+    kind, code, lasts = FAULTS[fault]
+    for phase, count in (("start", STARTING), ("write", WRITING)):
+        for number in range(count):
+            with mounted() as disk:
+                attempt = Attempt(engine, appendfsync, disk, tmp_path / f"{phase}{number}.log")
+                try:
+                    run(attempt, phase, kind, code, lasts, rng)
+                finally:
+                    attempt.server.kill()
+
+
+def run(attempt, phase, kind, code, lasts, rng):
+    disk = attempt.disk
+    if phase == "start":
+        attempt.server.start()
+        attempt.write(seconds=AFTER_SECONDS)
+        attempt.server.kill()
+        which = rng.randint(1, 40)
+    else:
+        attempt.server.start()
+        attempt.write(seconds=AFTER_SECONDS)
+        which = rng.randint(1, 200)
+    print(f"{phase}: call {which}")
+    disk.fail(kind, which, code)
+    if phase == "start" and not attempt.start():
+        return attempt.check()
+    refusal = attempt.write(seconds=AFTER_SECONDS)
+    print(f"refused: {refusal}")
+    assert attempt.server.alive(), attempt.server.log_tail()
+    if lasts:
+        disk.fail(kind, 0, code)
+        refusal = attempt.write(seconds=60)
+        print(f"refused: {refusal}")
+        assert refusal is not None and b"MISCONF" in refusal.value, refusal
+        with attempt.server.client(timeout=30) as client:  # reads go on
+            assert not client.call("GET", "w:s").is_error()
+        time.sleep(0.1)
+        assert attempt.server.alive(), attempt.server.log_tail()
+        if code == errno.ENOSPC:
+            attempt.heals()
+    attempt.check()
