@@ -1,0 +1,69 @@
+// Linking and copying a data directory under its engine's lock.
+#include "storage/scratch_copy.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace ingot::storage {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Status failed(std::string_view what, const fs::path& path, const std::string& why) {
+  return {Status::Code::kIo, fmt::format("cannot {} {}: {}", what, path.string(), why)};
+}
+
+}  // namespace
+
+ScratchCopy::ScratchCopy(const std::string& path) : status_(make(path)) {}
+
+ScratchCopy::~ScratchCopy() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+Status ScratchCopy::make(const std::string& path) {
+  std::ifstream marker(fs::path(path) / "ENGINE");
+  engine_.assign(std::istreambuf_iterator<char>(marker), {});
+  if (engine_.empty()) return failed("read", fs::path(path) / "ENGINE", "it is not Ingot's data");
+
+  const fs::path lock = fs::path(path) / "LOCK";
+  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) return failed("open", lock, std::strerror(errno));
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (fcntl(lock_, F_SETLK, &whole) != 0) {
+    return {Status::Code::kBusy, fmt::format("{} is in use by another process", path)};
+  }
+
+  const std::string copy =
+      fmt::format("{}.check-{}", fs::path(path).lexically_normal().string(), getpid());
+  std::error_code error;
+  if (!fs::create_directory(copy, error)) return failed("create", copy, error.message());
+  path_ = copy;
+  for (const fs::directory_entry& file : fs::directory_iterator(path, error)) {
+    const std::string name = file.path().filename();
+    if (!file.is_regular_file() || name == "LOCK") continue;
+    const fs::path to = fs::path(copy) / name;
+    const std::string extension = file.path().extension();
+    if (extension == ".sst" || extension == ".ldb") {
+      fs::create_hard_link(file.path(), to, error);
+      if (!error) continue;  // another file system may have no links
+    }
+    if (!fs::copy_file(file.path(), to, error)) return failed("copy", file.path(), error.message());
+  }
+  if (error) return failed("read", path, error.message());
+  return {};
+}
+
+}  // namespace ingot::storage
