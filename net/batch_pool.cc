@@ -1,6 +1,7 @@
 // Taking a batch from the pool of the thread and giving it back there, or freeing it.
 #include "net/batch_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ingot::net {
@@ -60,6 +61,22 @@ void BatchPool::give_back(std::unique_ptr<CommandBatch> batch) {
 BatchPtr BatchPool::share(std::unique_ptr<CommandBatch> batch) {
   return {batch.release(),
           [](CommandBatch* dropped) { give_back(std::unique_ptr<CommandBatch>(dropped)); }};
+}
+
+BatchPtr copy_of(const Command& command) {
+  auto batch = std::make_shared<CommandBatch>();
+  for (const std::string_view arg : command.args) batch->buffer_capacity += arg.size();
+  batch->buffer = std::make_unique_for_overwrite<char[]>(batch->buffer_capacity);
+  batch->arg_store.reserve(command.args.size());
+  char* at = batch->buffer.get();
+  for (const std::string_view arg : command.args) {
+    batch->arg_store.emplace_back(at, arg.size());
+    at = std::ranges::copy(arg, at).out;
+  }
+  batch->commands.reserve(1);
+  batch->commands.push_back(command);
+  batch->commands[0].args = batch->arg_store;
+  return batch;
 }
 
 }  // namespace ingot::net

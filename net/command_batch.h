@@ -33,13 +33,18 @@ struct Command {
   // When set, args[diverted_index] is empty and its bytes are in the sink.
   std::shared_ptr<ArgumentSink> sink;
   uint32_t diverted_index = 0;
+  // Its arguments would have taken more memory than there is for them: only the name is left.
+  bool refused = false;
 };
 
 class CommandBatch {
  public:
   std::vector<Command> commands;
   // What the commands occupy, for the memory bound.
-  size_t bytes() const { return buffer_capacity + arg_store.capacity() * sizeof(std::string_view); }
+  size_t bytes() const {
+    return buffer_capacity + arg_store.capacity() * sizeof(std::string_view) +
+           commands.capacity() * sizeof(Command);
+  }
 
   // Owned storage behind the views; the parser fills it.
   std::unique_ptr<char[]> buffer;
@@ -48,5 +53,8 @@ class CommandBatch {
 };
 
 using BatchPtr = std::shared_ptr<const CommandBatch>;
+
+// A batch of this one command, as small as it can be: for those that are kept for long.
+BatchPtr copy_of(const Command& command);
 
 }  // namespace ingot::net

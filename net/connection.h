@@ -65,6 +65,12 @@ class Connection {
   virtual void pause_reading() = 0;
   virtual void resume_reading() = 0;
 
+  // What the handler keeps of this client's input: commands without an answer, a transaction's
+  // queue. Counts as the client's input until the next call.
+  virtual void hold_input(uint64_t bytes) = 0;
+  // Whether the memory bounds (Limits) let the handler keep so much of this client's input.
+  virtual bool may_hold_input(uint64_t bytes) const = 0;
+
   // No more commands are delivered; what is queued is sent, then the socket is closed.
   virtual void close_after_flush() = 0;
   // Closes now. Handler::on_close follows, never from within this call.

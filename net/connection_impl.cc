@@ -107,6 +107,7 @@ void ConnectionImpl::close_for(std::string_view reason) {
   asio::post(loop_.executor(), [self = shared_from_this(), queue = std::move(queue_),
                                 diversion = std::move(diversion_), text = std::string(reason)] {
     self->parser_.reset();
+    self->kept_input_ = 0;
     self->account_input();
     if (self->handler_) self->handler_->on_close(text);
     self->handler_.reset();

@@ -25,8 +25,6 @@
 
 namespace ingot::net {
 
-// Past this much unsent output the client's commands are no longer read, until half of it is gone.
-
 inline int64_t steady_now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -61,6 +59,8 @@ class ConnectionImpl final : public Connection,
   void flush() override;
   void pause_reading() override { ++pauses_; }
   void resume_reading() override;
+  void hold_input(uint64_t bytes) override;
+  bool may_hold_input(uint64_t bytes) const override;
   void close_after_flush() override;
   void close() override { close_for("Closed by the server"); }
   void set_idle_exempt(bool exempt) override;
@@ -93,7 +93,6 @@ class ConnectionImpl final : public Connection,
   void on_eof();
   void resume_input();
   void announce_drained();
-  bool input_exceeds_share();
   void account_input();
   bool peer_hung_up() const;
 
@@ -124,6 +123,7 @@ class ConnectionImpl final : public Connection,
   std::unique_ptr<Diversion> diversion_;
   uint32_t read_bytes_;
   int pauses_ = 0;
+  uint64_t kept_input_ = 0;  // by the handler
   uint64_t accounted_input_ = 0;
 
   std::string out_;

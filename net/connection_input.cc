@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kSinkPieceBytes = 256 * 1024;
 static_assert(kSinkPieceBytes <= kLargeArgumentBytes);
+// Whoever holds no more is never refused: it is those that hold much who make room.
+constexpr uint64_t kAlwaysHeldBytes = 2 * BatchPool::kLargeBytes;
 
 }  // namespace
 
@@ -118,8 +120,8 @@ void ConnectionImpl::process_input() {
         deliver();
         if (parser_.held_bytes() > limits.query_buffer_bytes_max.load(std::memory_order_relaxed)) {
           close_for("Closing client that reached max query buffer length");
-        } else if (input_exceeds_share()) {
-          close_for("Closing client because the input of all clients exceeds its share of memory");
+        } else if (!may_hold_input(parser_.capacity())) {
+          parser_.refuse();
         }
         return;
       case RespParser::Status::kLargeArgument:
@@ -149,7 +151,9 @@ void ConnectionImpl::begin_large_argument() {
   auto sink = handler_->argument_sink(parser_.arguments_so_far(), bytes);
   flush();
   if (closed_) return;
-  if (!sink) return parser_.gather();
+  if (!sink) {
+    return may_hold_input(parser_.capacity() + bytes) ? parser_.gather() : parser_.refuse();
+  }
   diversion_ = std::make_unique<Diversion>(Diversion{.sink = sink, .missing = bytes});
   parser_.divert(std::move(sink));
 }
@@ -198,24 +202,33 @@ void ConnectionImpl::resume_input() {
   });
 }
 
-// Small requests are always taken: those that hold much make room.
-bool ConnectionImpl::input_exceeds_share() {
-  const uint64_t total_max =
-      loop_.state().limits.query_total_bytes_max.load(std::memory_order_relaxed);
-  if (total_max == 0 || parser_.capacity() <= kLargeArgumentBytes) return false;
+bool ConnectionImpl::may_hold_input(uint64_t bytes) const {
+  if (bytes <= kAlwaysHeldBytes) return true;
+  const Limits& limits = loop_.state().limits;
+  const uint64_t one_max = limits.command_bytes_max.load(std::memory_order_relaxed);
+  if (one_max != 0 && bytes > one_max) return false;
+  const uint64_t total_max = limits.query_total_bytes_max.load(std::memory_order_relaxed);
+  const uint64_t others =
+      loop_.state().query_bytes.load(std::memory_order_relaxed) - accounted_input_;
+  return total_max == 0 || others + bytes <= total_max;
+}
+
+void ConnectionImpl::hold_input(uint64_t bytes) {
+  if (bytes == kept_input_) return;
+  kept_input_ = bytes;
   account_input();
-  return loop_.state().query_bytes.load(std::memory_order_relaxed) > total_max;
 }
 
 void ConnectionImpl::account_input() {
   const uint64_t piece = diversion_ ? diversion_->piece.capacity() : 0;
-  const uint64_t held = parser_.capacity() + piece;
+  const uint64_t held = parser_.capacity() + piece + kept_input_;
   if (held == 0 && accounted_input_ == 0) return;
   loop_.state().query_bytes.fetch_add(held - accounted_input_, std::memory_order_relaxed);
   accounted_input_ = held;
   const uint64_t used = parser_.held_bytes() + (diversion_ ? diversion_->piece.size() : 0);
+  const uint64_t buffer = held - kept_input_;
   query_buffer_bytes.store(used, std::memory_order_relaxed);
-  query_buffer_free.store(held - std::min(held, used), std::memory_order_relaxed);
+  query_buffer_free.store(buffer - std::min(buffer, used), std::memory_order_relaxed);
 }
 
 }  // namespace ingot::net

@@ -21,6 +21,8 @@ constexpr int64_t kUnauthenticatedArgumentsMax = 10;
 constexpr int64_t kUnauthenticatedBulkBytesMax = 16 * 1024;
 // Reading into less than this is not worth a system call, unless it completes an argument.
 constexpr size_t kRoomBytesMin = 2 * 1024;
+// Of a refused command's name; no command's is longer.
+constexpr size_t kNameBytesMax = 128;
 
 // A number as Redis takes it: "0", or an optional minus and digits without a leading zero.
 bool parse_length(std::string_view text, int64_t& value) {
@@ -45,11 +47,19 @@ std::span<char> RespParser::prepare(size_t read_bytes) {
     batch_ = BatchPool::take(read_bytes);
     return {data(), batch_->buffer_capacity};
   }
+  if (refused_) {
+    // Behind its name stands what is not parsed, and nothing else.
+    const size_t name_end =
+        first_arg_ < batch_->arg_store.size() ? batch_->arg_store.back().size() : 0;
+    std::memmove(data() + name_end, data() + pos_, unparsed());
+    end_ -= pos_ - name_end;
+    pos_ = name_end;
+  }
   const size_t capacity = batch_->buffer_capacity;
   const size_t held = end_ - command_start_;
   size_t room_wanted = kRoomBytesMin;
   size_t useful = SIZE_MAX;
-  if (bulk_bytes_ >= 0) {
+  if (bulk_bytes_ >= 0 && !refused_) {
     const size_t whole = pos_ - command_start_ + static_cast<size_t>(bulk_bytes_) + 2;
     room_wanted = std::min(room_wanted, whole - held);
     useful = whole + kRoomBytesMin;
@@ -143,6 +153,10 @@ RespParser::Step RespParser::parse_bulk_length(const ParseLimits& limits) {
   }
   pos_ += line.size() + 2;
   bulk_bytes_ = bytes;
+  if (refused_) {
+    pass_over_ = static_cast<uint64_t>(bytes) + 2;
+    return Step::kAgain;
+  }
   // A command has one sink; a second large argument is gathered.
   large_decided_ = static_cast<uint64_t>(bytes) < kLargeArgumentBytes || sink_ != nullptr ||
                    first_arg_ == batch_->arg_store.size();
@@ -154,6 +168,7 @@ RespParser::Step RespParser::parse_argument(const ParseLimits& limits) {
     const Step step = parse_bulk_length(limits);
     if (step != Step::kAgain) return step;
   }
+  if (refused_) return pass_over_argument();
   if (!large_decided_) return Step::kLargeArgument;
   const auto bytes = static_cast<size_t>(bulk_bytes_);
   if (unparsed() < bytes + 2) return Step::kNeedMore;
@@ -162,6 +177,37 @@ RespParser::Step RespParser::parse_argument(const ParseLimits& limits) {
   bulk_bytes_ = -1;
   if (--args_left_ == 0) complete_command();
   return Step::kAgain;
+}
+
+RespParser::Step RespParser::pass_over_argument() {
+  const size_t passed = std::min<uint64_t>(pass_over_, unparsed());
+  pos_ += passed;
+  pass_over_ -= passed;
+  if (pass_over_ > 0) return Step::kNeedMore;
+  bulk_bytes_ = -1;
+  if (--args_left_ == 0) complete_command();
+  return Step::kAgain;
+}
+
+void RespParser::refuse() {
+  if (refused_ || args_left_ == 0) return;
+  refused_ = true;
+  std::string_view name;
+  if (const auto args = arguments_so_far(); !args.empty() && args[0].size() <= kNameBytesMax) {
+    name = args[0];
+  }
+  const std::string_view rest(data() + pos_, unparsed());
+  auto fresh = BatchPool::take(std::max(kNameBytesMax + rest.size(), BatchPool::kSmallBytes));
+  std::ranges::copy(name, fresh->buffer.get());
+  std::ranges::copy(rest, fresh->buffer.get() + name.size());
+  fresh->arg_store.emplace_back(fresh->buffer.get(), name.size());
+  pos_ = name.size();
+  end_ = name.size() + rest.size();
+  command_start_ = first_arg_ = 0;
+  BatchPool::give_back(std::exchange(batch_, std::move(fresh)));
+  sink_.reset();
+  diverted_index_ = 0;
+  if (bulk_bytes_ >= 0) pass_over_ = static_cast<uint64_t>(bulk_bytes_) + 2;
 }
 
 RespParser::Step RespParser::fail(std::string_view text) {
@@ -192,7 +238,8 @@ void RespParser::complete_command() {
   if (store.size() > first_arg_) {
     batch_->commands.push_back({.args = {store.data() + first_arg_, store.size() - first_arg_},
                                 .sink = std::move(sink_),
-                                .diverted_index = std::exchange(diverted_index_, 0)});
+                                .diverted_index = std::exchange(diverted_index_, 0),
+                                .refused = std::exchange(refused_, false)});
   }
   first_arg_ = store.size();
   command_start_ = pos_;
@@ -243,7 +290,7 @@ size_t RespParser::take_raw(size_t bytes_max, std::string& out) {
 }
 
 void RespParser::release_if_empty() {
-  if (batch_ && end_ == command_start_ && batch_->commands.empty()) reset();
+  if (batch_ && !refused_ && end_ == command_start_ && batch_->commands.empty()) reset();
 }
 
 void RespParser::reset() {
@@ -254,6 +301,7 @@ void RespParser::reset() {
   command_start_ = pos_ = end_ = first_arg_ = 0;
   args_left_ = 0;
   bulk_bytes_ = -1;
+  refused_ = false;
   sink_.reset();
 }
 

@@ -52,6 +52,9 @@ class RespParser {
   // After kLargeArgument: the arguments before it, and its size.
   std::span<const std::string_view> arguments_so_far() const;
   uint64_t large_argument_bytes() const { return static_cast<uint64_t>(bulk_bytes_); }
+  // Passes over the rest of the incomplete command, if there is one: it will be delivered with its
+  // name alone, and `refused`. There must be no commands waiting to be taken.
+  void refuse();
   // Collects the argument in the buffer like any other.
   void gather() { large_decided_ = true; }
   // The caller takes the argument's bytes out of the stream: first those at hand, by take_raw(),
@@ -78,6 +81,7 @@ class RespParser {
   Step parse_count(const ParseLimits& limits);
   Step parse_argument(const ParseLimits& limits);
   Step parse_bulk_length(const ParseLimits& limits);
+  Step pass_over_argument();
   Step read_line(std::string_view too_long, std::string_view& line);
   Step fail(std::string_view text);
   void push_argument(std::string_view arg);
@@ -94,6 +98,8 @@ class RespParser {
   int64_t args_left_ = 0;    // 0: between commands
   int64_t bulk_bytes_ = -1;  // of the argument that comes next; -1: not known yet
   bool large_decided_ = false;
+  bool refused_ = false;    // the incomplete command: refuse()
+  uint64_t pass_over_ = 0;  // bytes of its argument that are still to come
   bool error_is_final_ = false;
   uint32_t diverted_index_ = 0;
   std::shared_ptr<ArgumentSink> sink_;  // of the incomplete command

@@ -26,9 +26,12 @@ struct Limits {
   std::atomic<uint32_t> output_soft_seconds{0};
   // All clients' unsent replies together; past it the client that owes most is cut. 0: no bound.
   std::atomic<uint64_t> output_total_bytes_max{0};
-  // All clients' unparsed input together; past it a client that sends a large argument is cut.
-  std::atomic<uint64_t> query_total_bytes_max{0};  // 0: no bound
-  std::atomic<uint32_t> idle_timeout_seconds{0};   // 0: never
+  // All clients' input together: what is not parsed yet, and what handlers keep of it. Past it a
+  // command that takes much is refused (Command::refused). 0: no bound
+  std::atomic<uint64_t> query_total_bytes_max{0};
+  // What one command's arguments may take of that, or a transaction's commands. 0: no bound
+  std::atomic<uint64_t> command_bytes_max{0};
+  std::atomic<uint32_t> idle_timeout_seconds{0};  // 0: never
   std::atomic<uint32_t> tcp_keepalive_seconds{300};
 };
 
@@ -77,7 +80,7 @@ class Server {
   int io_threads() const;
   IoThread& thread(int index);
   uint64_t output_bytes_total() const;  // unsent replies of all connections; any thread
-  uint64_t query_bytes_total() const;   // input held by all connections; any thread
+  uint64_t query_bytes_total() const;   // input held for all connections; any thread
   // Counters since start; any thread.
   uint64_t bytes_in() const;
   uint64_t bytes_out() const;

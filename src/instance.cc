@@ -22,6 +22,7 @@
 #include "src/server/process.h"
 #include "src/server/saver.h"
 #include "src/server/ticker.h"
+#include "src/settings/setting_values.h"
 #include "src/types/key_cursor.h"
 
 namespace ingot {
@@ -56,6 +57,25 @@ exec::FsyncPolicy policy_of(settings::AppendFsync setting) {
   return exec::FsyncPolicy::kEverySecond;
 }
 
+// Data of Redis beside none of our own: who starts us here expects to find them.
+std::optional<std::string> redis_files_passed_over(const settings::Settings& settings) {
+  std::error_code ignored;
+  const std::filesystem::path dir = settings.dir;
+  const auto is_there = [&](const std::filesystem::path& path) {
+    const auto is_empty = std::filesystem::is_empty(path, ignored);
+    return !ignored && !is_empty;
+  };
+  if (settings.ignore_redis_files || is_there(settings::data_path(settings))) return std::nullopt;
+  for (const std::string_view name : {"dbfilename", "appenddirname", "appendfilename"}) {
+    const std::string file = settings::print_value(*settings::find_setting(name).row, settings);
+    if (!is_there(dir / file)) continue;
+    return "There are data of Redis in " + (dir / file).string() +
+           ", which Ingot cannot load yet, and none of its own. Move them away, or start empty "
+           "beside them with 'ignore-redis-files yes'.";
+  }
+  return std::nullopt;
+}
+
 net::ListenOptions listen_options(const settings::Settings& settings) {
   return {.bind = settings.bind,
           .port = static_cast<uint16_t>(settings.port),
@@ -78,6 +98,7 @@ Instance::~Instance() {
 
 std::optional<std::string> Instance::open() {
   auto settings = config_.settings();
+  if (auto error = redis_files_passed_over(*settings)) return error;
   auto families = commands::all_families();
   if (auto error = contract::Table::check_renames(families, settings->renamed_commands)) {
     return error;
@@ -169,10 +190,19 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
   if (settings->protected_mode && settings->requirepass.empty() && !peer_is_local) {
     metrics::add(stats_.connections_rejected);
     return std::string(
-        "-DENIED Ingot is running in protected mode because protected mode is enabled and no "
+        "-DENIED Redis is running in protected mode because protected mode is enabled and no "
         "password is set for the default user. In this mode connections are only accepted from "
-        "the loopback interface. To let other computers connect, set a password with "
-        "'requirepass', or, in a network that you trust, 'protected-mode no'.\r\n");
+        "the loopback interface. If you want to connect from external computers to Redis you "
+        "may adopt one of the following solutions: 1) Just disable protected mode sending the "
+        "command 'CONFIG SET protected-mode no' from the loopback interface by connecting to "
+        "Redis from the same host the server is running, however MAKE SURE Redis is not "
+        "publicly accessible from internet if you do so. Use CONFIG REWRITE to make this change"
+        " permanent. 2) Alternatively you can just disable the protected mode by editing the "
+        "Redis configuration file, and setting the protected mode option to 'no', and then "
+        "restarting the server. 3) If you started the server manually just for testing, restart"
+        " it with the '--protected-mode no' option. 4) Setup a an authentication password for "
+        "the default user. NOTE: You only need to do one of the above things in order for the "
+        "server to start accepting connections from the outside.\r\n");
   }
   bool is_unix =
       !settings->unixsocket.empty() && connection.peer_address() == settings->unixsocket + ":0";
@@ -203,6 +233,9 @@ void Instance::apply_limits(const settings::Settings& settings) {
   server::MemoryShares shares = server::share_out(settings, memory_limit_);
   limits.output_total_bytes_max = shares.output_bytes;
   limits.query_total_bytes_max = shares.input_bytes;
+  limits.command_bytes_max = shares.command_bytes;
+  services_->data.bounds.command_bytes = shares.command_bytes;
+  services_->data.bounds.transaction_bytes = shares.transaction_bytes;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
 }

@@ -297,7 +297,8 @@ constexpr CommandRow kSubcommandTable[] = {
      .arguments = "normal_master_replica_pubsub:oneof=TYPE@5.0.0?(normal:pure-token=NORMAL "
                   "master:pure-token=MASTER replica:pure-token=REPLICA pubsub:pure-token=PUBSUB) "
                   "id:block=ID@6.2.0?(client-id:integer*)",
-     .handler = client_list},
+     .handler = client_list,
+     .offload = true},
     {.name = "kill",
      .arity = -3,
      .flags = kAdminFlags,

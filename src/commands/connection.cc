@@ -14,11 +14,14 @@ namespace {
 constexpr std::string_view kWrongPassword =
     "WRONGPASS invalid username-password pair or user is disabled.";
 
-// Takes as long for any two texts of a length, so that time tells nothing of where they differ.
-bool same_secret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  int difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
+// Takes as long as the guess is, whatever the secret (not empty), so that time tells nothing of it.
+bool same_secret(std::string_view guess, std::string_view secret) {
+  size_t difference = guess.size() ^ secret.size();
+  size_t at = 0;
+  for (const char c : guess) {
+    difference |= static_cast<unsigned char>(c ^ secret[at]);
+    at = at + 1 == secret.size() ? 0 : at + 1;
+  }
   return difference == 0;
 }
 

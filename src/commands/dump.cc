@@ -4,26 +4,52 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
 #include "src/commands/set_key.h"
 #include "src/commands/zset_key.h"
+#include "src/contract/errors.h"
 #include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
+#include "src/data/piece_source.h"
 #include "src/data/restored_value.h"
+#include "src/data/string_source.h"
 
 namespace ingot::commands {
 namespace {
 
 using types::Record;
 
+void dump_long_string(ReadContext& ctx, const Record& record) {
+  const uint64_t length = types::string_length(record);
+  types::rdb::LongStringDump dump(length);
+  const uint64_t bytes = dump.bytes();
+  const auto frame = [&dump](data::PieceSource::Read read) -> data::PieceSource::Read {
+    return [dump = std::move(dump), read = std::move(read), begun = false](
+               storage::Reader& data, std::string* piece) mutable {
+      const bool more = read(data, piece);
+      dump.pass(*piece);
+      if (!std::exchange(begun, true)) piece->insert(0, dump.head());
+      if (!more) piece->append(dump.footer());
+      return more;
+    };
+  };
+  auto source =
+      data::stream_string(ctx.data, ctx.keys, ctx.view,
+                          {.id = record.collection()->id, .offset = 0, .bytes = length}, frame);
+  if (source) ctx.reply.stream({.bytes = bytes, .source = std::move(source)});
+}
+
 void dump(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
   if (record.collection() && !ctx.keys.data().begin_walk()) return;
-  ctx.reply.bulk(dump_payload(ctx.config, ctx.keys, record));
+  if (is_long_string(record)) return dump_long_string(ctx, record);
+  const auto payload = dump_payload(ctx.data, ctx.keys, record);
+  payload ? ctx.reply.bulk(*payload) : ctx.reply.error(contract::kOutOfMemory);
 }
 
 struct RestoreOptions {

@@ -1,19 +1,34 @@
 // What DUMP answers, for all who hand a value to another server.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "src/data/services.h"
 #include "src/settings/config.h"
 #include "src/types/rdb/rdb_store.h"
+#include "src/types/string_value.h"
 
 namespace ingot::commands {
 
-// Reads the whole value.
-inline std::string dump_payload(const settings::Config& config, types::KeyReader& keys,
-                                const types::Record& record) {
-  const auto settings = config.settings();
+// Longer strings are dumped piece by piece: types::rdb::LongStringDump.
+inline constexpr uint64_t kDumpedWholeBytes = 1 << 20;
+
+inline bool is_long_string(const types::Record& record) {
+  return types::is_string(record) && record.collection() &&
+         types::string_length(record) > kDumpedWholeBytes;
+}
+
+// Reads the whole value. Nothing when that is too large for the memory.
+inline std::optional<std::string> dump_payload(const data::Services& services,
+                                               types::KeyReader& keys,
+                                               const types::Record& record) {
+  const auto object =
+      types::rdb::read_object(keys.data(), record, keys.now_ms(), services.bounds.command_bytes);
+  if (!object) return std::nullopt;
+  const auto settings = services.config.settings();
   return types::rdb::encode_payload(
-      types::rdb::read_object(keys.data(), record, keys.now_ms()),
+      *object,
       {.list_max_listpack_size = settings->list_max_listpack_size,
        .stream_node_max_bytes = settings->stream_node_max_bytes,
        .stream_node_max_entries = static_cast<uint64_t>(settings->stream_node_max_entries)});

@@ -1,5 +1,7 @@
 // MIGRATE: keys move to another server. The pool sends them as they are at a view, while the writer
 // serves others; then the writer removes those that are still as they were sent.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -90,29 +92,49 @@ struct Transfer : contract::PoolResult {
   }
 };
 
+struct Restore {
+  std::string_view name;
+  int64_t ttl_ms;
+  bool replace;
+};
+
 // The connection to the other server. Keys gather until they are worth a round trip.
 class Carrier {
  public:
   Carrier(const Request& request, Transfer& transfer) : request_(request), transfer_(transfer) {}
 
   // Each is false when the connection has failed; the transfer says how.
-  bool restore(Sent& sent, std::string_view name, int64_t ttl_ms, std::string_view payload,
-               bool replace) {
-    if (!connected_ && !connect()) return false;
-    std::vector<std::string_view> words = {"RESTORE", name};
-    const std::string ttl = std::to_string(ttl_ms);
-    words.insert(words.end(), {ttl, payload});
-    if (replace) words.emplace_back("REPLACE");
-    append(words);
-    waiting_.push_back(&sent);
+  bool restore(Sent& sent, const Restore& key, std::string_view payload) {
+    if (!begin_restore(sent, key, payload.size())) return false;
+    batch_.append(payload);
+    end_restore(key);
     return batch_.size() < kBatchBytes || flush();
   }
 
-  bool flush() {
-    if (!target_.send(batch_, request_.timeout_ms)) {
-      return transfer_.fail(kWriteError);
+  // The string is read from `data`, where failures latch, and sent piece by piece.
+  bool restore_long_string(Sent& sent, const Restore& key, storage::Reader& data,
+                           const Record& record) {
+    const uint64_t length = types::string_length(record);
+    types::rdb::LongStringDump dump(length);
+    if (!begin_restore(sent, key, dump.bytes())) return false;
+    batch_.append(dump.head());
+    std::string piece;
+    for (uint64_t at = 0; at < length; at += piece.size()) {
+      piece.clear();
+      types::read_string(data, record, at, std::min<uint64_t>(kBatchBytes, length - at), &piece);
+      // The other server waits for the rest, and has taken nothing.
+      if (data.failed()) return transfer_.fail(contract::storage_error(data.error()));
+      dump.pass(piece);
+      batch_.append(piece);
+      if (!send_batch()) return false;
     }
-    batch_.clear();
+    batch_.append(dump.footer());
+    end_restore(key);
+    return flush();
+  }
+
+  bool flush() {
+    if (!send_batch()) return false;
     for (Sent* sent : waiting_) {
       if (!read_status(&sent->taken)) return false;
     }
@@ -121,6 +143,29 @@ class Carrier {
   }
 
  private:
+  bool begin_restore(Sent& sent, const Restore& key, uint64_t payload_bytes) {
+    if (!connected_ && !connect()) return false;
+    net::RespWriter writer(batch_, 2);
+    writer.array(key.replace ? 5 : 4);
+    writer.bulk("RESTORE");
+    writer.bulk(key.name);
+    writer.bulk(std::to_string(key.ttl_ms));
+    batch_ += fmt::format("${}\r\n", payload_bytes);
+    waiting_.push_back(&sent);
+    return true;
+  }
+
+  void end_restore(const Restore& key) {
+    batch_ += "\r\n";
+    if (key.replace) net::RespWriter(batch_, 2).bulk("REPLACE");
+  }
+
+  bool send_batch() {
+    if (!target_.send(batch_, request_.timeout_ms)) return transfer_.fail(kWriteError);
+    batch_.clear();
+    return true;
+  }
+
   bool connect() {
     const int64_t port = contract::parse_integer(request_.port).value_or(0);
     auto reached = net::SyncClient::Reached::kNot;
@@ -167,7 +212,7 @@ class Carrier {
 };
 
 // Sends what the other server does not have yet, as it is now. `earlier` may be null.
-std::shared_ptr<Transfer> send_keys(const settings::Config& config, types::KeyReader& keys, int db,
+std::shared_ptr<Transfer> send_keys(const data::Services& services, types::KeyReader& keys, int db,
                                     const Request& request, const Transfer* earlier) {
   auto transfer = std::make_shared<Transfer>();
   if (earlier != nullptr) *transfer = *earlier;
@@ -188,11 +233,20 @@ std::shared_ptr<Transfer> send_keys(const settings::Config& config, types::KeyRe
     // What an earlier attempt brought there is ours to replace.
     const bool replace = request.replace || sent.taken;
     sent = {.record = std::move(bytes)};
-    const std::string payload = dump_payload(config, keys, record);
-    if (keys.data().failed()) break;
     const int64_t ttl_ms =
         record.expire_ms() == 0 ? 0 : std::max<int64_t>(1, record.expire_ms() - now_ms());
-    if (!carrier.restore(sent, request.keys[i], ttl_ms, payload, replace)) return transfer;
+    const Restore restore{.name = request.keys[i], .ttl_ms = ttl_ms, .replace = replace};
+    if (is_long_string(record)) {
+      if (!carrier.restore_long_string(sent, restore, keys.data(), record)) return transfer;
+      continue;
+    }
+    const auto payload = dump_payload(services, keys, record);
+    if (keys.data().failed()) break;
+    if (!payload) {
+      transfer->fail(contract::kOutOfMemory);
+      break;
+    }
+    if (!carrier.restore(sent, restore, *payload)) return transfer;
   }
   if (!carrier.flush()) return transfer;
   if (keys.data().failed()) {
@@ -241,8 +295,8 @@ void migrate(WriteContext& ctx, Args args) {
   const bool here = ctx.in_place && (!ctx.may_block || attempts >= kAttemptsInPool);
   const auto transfer = ctx.from_pool<Transfer>(
       [&](const Transfer& sent) { return is_complete(ctx, request, sent); },
-      [&config = ctx.config, db = ctx.db, request, earlier](types::KeyReader& keys) {
-        return send_keys(config, keys, db, request, earlier.get());
+      [&services = ctx.data, db = ctx.db, request, earlier](types::KeyReader& keys) {
+        return send_keys(services, keys, db, request, earlier.get());
       },
       here);
   if (!transfer) return;

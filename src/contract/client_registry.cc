@@ -29,8 +29,18 @@ size_t ClientRegistry::size() const {
 }
 
 void ClientRegistry::for_each(const Visit& each) const {
-  std::lock_guard lock(mutex_);
-  for (const auto& [id, client] : clients_) each(*client);
+  // In portions, so that others who want the lock wait for few clients and not for all.
+  constexpr int kPortion = 128;
+  uint64_t last_id = 0;
+  for (bool more = true; more;) {
+    std::lock_guard lock(mutex_);
+    auto at = clients_.upper_bound(last_id);
+    for (int i = 0; i < kPortion && at != clients_.end(); ++i, ++at) {
+      last_id = at->first;
+      each(*at->second);
+    }
+    more = at != clients_.end();
+  }
 }
 
 void ClientRegistry::visit(uint64_t id, const Visit& visit) const {

@@ -21,7 +21,8 @@ class ClientRegistry {
   void remove(uint64_t id);  // also forgets its connection
   size_t size() const;
   // In the order of ids, under the registry's lock: a client's connection stays valid meanwhile.
-  // `each` must not call back into the registry.
+  // `each` must not call back into the registry. Between clients the lock may be given up: those
+  // that come or go meanwhile may be visited or not.
   void for_each(const Visit& each) const;
   // The same for one client; does nothing when it is gone.
   void visit(uint64_t id, const Visit& visit) const;

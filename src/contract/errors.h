@@ -7,6 +7,11 @@
 
 namespace ingot::contract {
 
+inline constexpr char kOutOfMemory[] = "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr char kTransactionTooLarge[] =
+    "EXECABORT Transaction discarded because of: OOM command not allowed when used memory > "
+    "'maxmemory'.";
+
 inline std::string storage_error(const storage::Status& status) {
   if (status.code() == storage::Status::Code::kNoSpace) {
     return "MISCONF Errors writing to the AOF file: No space left on device";

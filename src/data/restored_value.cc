@@ -29,7 +29,10 @@ BuiltValue restore_value(Services& services, storage::Reader& data, std::string_
   if (!types::rdb::payload_intact(payload)) {
     return {.error = "ERR DUMP payload version or checksum are wrong"};
   }
-  const auto object = types::rdb::decode_payload(payload);
+  bool too_large = false;
+  const auto object =
+      types::rdb::decode_payload(payload, services.bounds.command_bytes, &too_large);
+  if (too_large) return {.error = "OOM command not allowed when used memory > 'maxmemory'."};
   if (!object) return {.error = "ERR Bad data format"};
 
   storage::Overlay overlay(services.store.engine(), nullptr, storage::Tier::kDisk);

@@ -3,6 +3,9 @@
 // rule.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 namespace ingot::metrics {
 class Stats;
 }
@@ -16,12 +19,19 @@ class Collector;
 class ReaderPool;
 class Store;
 
+// What one thing may take of the memory; by maxmemory, so CONFIG SET changes it.
+struct MemoryBounds {
+  std::atomic<uint64_t> command_bytes{UINT64_MAX};      // a value held whole
+  std::atomic<uint64_t> transaction_bytes{UINT64_MAX};  // an EXEC's changes, and its replies
+};
+
 struct Services {
   Store& store;
   ReaderPool& readers;
   Collector& collector;
   settings::Config& config;
   metrics::Stats& stats;
+  MemoryBounds bounds = {};
 };
 
 }  // namespace ingot::data

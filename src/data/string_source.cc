@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "src/data/piece_source.h"
 #include "src/data/store.h"
 #include "src/types/string_value.h"
 
@@ -72,7 +71,7 @@ std::map<uint32_t, std::string> uncommitted_chunks(storage::Reader& data,
 
 std::unique_ptr<net::BodySource> stream_string(Services& services, types::KeyReader& keys,
                                                std::shared_ptr<const View> view,
-                                               const StringSpan& span) {
+                                               const StringSpan& span, const Frame& frame) {
   std::map<uint32_t, std::string> patches;
   if (view == nullptr) {
     // A probe knows no state to take a view of; a second look-up makes it give up.
@@ -82,8 +81,9 @@ std::unique_ptr<net::BodySource> stream_string(Services& services, types::KeyRea
     view = services.store.view();
     patches = uncommitted_chunks(keys.data(), span.id);
   }
-  return std::make_unique<PieceSource>(services, std::move(view),
-                                       read_span(span, std::move(patches)));
+  PieceSource::Read read = read_span(span, std::move(patches));
+  if (frame) read = frame(std::move(read));
+  return std::make_unique<PieceSource>(services, std::move(view), std::move(read));
 }
 
 }  // namespace ingot::data

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "net/connection.h"
+#include "src/data/piece_source.h"
 #include "src/data/services.h"
 #include "src/types/keyspace.h"
 #include "storage/codec.h"
@@ -21,9 +23,11 @@ struct StringSpan {
 };
 
 // The span as `view` has it. Without a view as `keys` sees it, which may be what the writer's group
-// has and no view: null when reading failed, which latches there.
+// has and no view: null when reading failed, which latches there. `frame` may put something around
+// the bytes: it is given what reads them, and gives back what reads the reply.
+using Frame = std::function<PieceSource::Read(PieceSource::Read read)>;
 std::unique_ptr<net::BodySource> stream_string(Services& services, types::KeyReader& keys,
                                                std::shared_ptr<const View> view,
-                                               const StringSpan& span);
+                                               const StringSpan& span, const Frame& frame = {});
 
 }  // namespace ingot::data

@@ -66,6 +66,7 @@ void dry_run(Services& services, const WriteJob& job) {
     (void)run_any(services, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
                   kDry, sandbox.keys, reply);
     dropped.clear();
+    if (sandbox.overlay.bytes() > services.data.bounds.transaction_bytes) return;
   }
 }
 

@@ -107,11 +107,15 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
     job.replies.truncate(mark);
     return outcome;
   }
-  if (overlay_.failed()) {
+  const bool too_large = std::holds_alternative<TooLarge>(outcome);
+  if (overlay_.failed() || too_large) {
     rollback(before);
     job.replies.truncate(mark);
-    reply.error(contract::storage_error(overlay_.error()));
+    reply.error(too_large ? contract::kTransactionTooLarge
+                          : contract::storage_error(overlay_.error()));
     overlay_.reset_outcome();
+    restore_database(job, unit);
+    if (is_exec) watches_.unwatch(job.client->id);
     return Done{};
   }
   keep(job, keys, before);
@@ -167,6 +171,9 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
       return Done{};
     }
   }
+  const uint64_t bytes_max = services_.data.bounds.transaction_bytes.load();
+  const size_t changed_before = overlay_.bytes();
+  const size_t answered_before = job.replies.bytes.size();
   reply.array(unit.transaction.size());
   int db = unit.db;
   restore_database(job, unit);
@@ -186,6 +193,10 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
     if (reply.undoes()) rollback(before);
     each.kept(reply, &keys);
     reply.clear_erred();
+    if (overlay_.bytes() - changed_before > bytes_max ||
+        job.replies.bytes.size() - answered_before > bytes_max) {
+      return TooLarge{};
+    }
   }
   accounting.kept(reply, nullptr);
   return Done{};

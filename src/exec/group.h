@@ -27,10 +27,11 @@ struct NeedsPool {    // undone: a command asked for something that the pool is 
   contract::PoolWork work;
   size_t index = 0;  // of the command in the unit
 };
-struct Waits {  // a blocking command that found nothing
+struct TooLarge {};  // a transaction that would take more memory than there is for it
+struct Waits {       // a blocking command that found nothing
   contract::Block block;
 };
-using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits>;
+using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits, TooLarge>;
 
 class Group {
  public:

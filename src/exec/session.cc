@@ -146,11 +146,13 @@ void Session::settle() {
   bool finished = idle() && (inbox_.empty() || closing_);
   if (finished) pending_bytes_ = 0;
   client_->pending_bytes.store(pending_bytes_, std::memory_order_relaxed);
-  bool pause = pending_bytes_ > kPendingBytesMax;
+  bool pause = pending_bytes_ > kPendingBytesMax || !connection_->may_hold_input(pending_bytes_);
   if (pause != paused_) {
     paused_ = pause;
     pause ? connection_->pause_reading() : connection_->resume_reading();
   }
+  if (!client_->in_multi) queued_bytes_ = 0;
+  connection_->hold_input(pending_bytes_ + queued_bytes_);
   connection_->flush();
   if (connection_ == nullptr) return;
   connection_->set_busy(!finished);

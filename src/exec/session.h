@@ -76,7 +76,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
   void reject(const contract::CommandRow* row, std::string_view error);
   Step route(const contract::QueuedCommand& queued);
-  void enqueue_in_multi(const contract::QueuedCommand& queued);
+  void enqueue_in_multi(contract::QueuedCommand queued);
   Step exec(const contract::QueuedCommand& queued);
   Step run_session(const contract::QueuedCommand& queued);
   Step block(const contract::QueuedCommand& queued);
@@ -127,7 +127,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   bool closing_ = false;    // no more commands are taken
   bool paused_ = false;
   size_t pending_bytes_ = 0;
-  size_t prefetched_ = 0;  // commands behind the running job whose blocks were asked for
+  size_t queued_bytes_ = 0;  // of an open MULTI's commands
+  size_t prefetched_ = 0;    // commands behind the running job whose blocks were asked for
 
   std::shared_ptr<const data::View> run_view_;
   data::Store::Databases databases_;

@@ -1,6 +1,7 @@
 // What is checked before a command runs, where it runs, and the queueing between MULTI and EXEC.
 #include <algorithm>
 
+#include "src/contract/errors.h"
 #include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
@@ -25,6 +26,9 @@ bool runs_inside_multi(const contract::Resolved& resolved) {
 bool is_http(std::string_view name) {
   return contract::equals_ignore_case(name, "post") || contract::equals_ignore_case(name, "host:");
 }
+
+// What a queued command costs beside its arguments.
+constexpr size_t kQueuedBytes = 256;
 
 constexpr std::string_view kDebugForbidden =
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you "
@@ -57,7 +61,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     connection_->close();
     return Step::kTaken;
   }
-  std::string error = refusal(resolved, resolve_error);
+  std::string error = command.refused ? contract::kOutOfMemory : refusal(resolved, resolve_error);
   if (!error.empty()) {
     reject(resolved.row, error);
     after_command();
@@ -113,9 +117,25 @@ void Session::reject(const CommandRow* row, std::string_view error) {
   if (!silent()) answer(std::move(reply));
 }
 
-void Session::enqueue_in_multi(const QueuedCommand& queued) {
-  client_->queue.push_back(queued);
-  client_->queued.store(static_cast<int>(client_->queue.size()), std::memory_order_relaxed);
+// As in Redis, nothing more is kept of a transaction that has failed.
+void Session::enqueue_in_multi(QueuedCommand queued) {
+  if (!client_->multi_failed) {
+    if (client_->queue.empty()) queued_bytes_ = 0;
+    size_t bytes = kQueuedBytes;
+    for (const std::string_view arg : queued.command->args) bytes += arg.size() + sizeof(arg);
+    if (!connection_->may_hold_input(queued_bytes_ + bytes)) {
+      client_->queue.clear();
+      return reject(queued.row, contract::kOutOfMemory);
+    }
+    queued_bytes_ += bytes;
+    // The whole batch would stay for its sake.
+    if (queued.batch->bytes() > 2 * bytes * queued.batch->commands.size()) {
+      queued.batch = net::copy_of(*queued.command);
+      queued.command = queued.batch->commands.data();
+    }
+    client_->queue.push_back(std::move(queued));
+    client_->queued.store(static_cast<int>(client_->queue.size()), std::memory_order_relaxed);
+  }
   contract::EncodedReply reply;
   contract::RespSink(reply, client_->resp).simple("QUEUED");
   if (!silent()) answer(std::move(reply));
@@ -216,6 +236,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   }
   if (all_reads && !watching_) {
     if (assembling_ || job_in_flight_) return Step::kWait;
+    pending_bytes_ += queued_bytes_;
     read_transaction(std::move(client_->queue), *queued.row);
     discard_transaction();
     return Step::kTaken;
@@ -228,6 +249,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
             .silent = silent(),
             .transaction = client_->queue};
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
+  pending_bytes_ += queued_bytes_;
   watching_ = false;  // the writer forgets them
   exclusive_ = executing_ = any_session;
   if (!exclusive_) close_transaction();

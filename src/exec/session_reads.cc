@@ -38,7 +38,15 @@ struct PoolRead {
       reply.array(commands.size());
       accounting.kept(reply, nullptr);
     }
-    for (const QueuedCommand& queued : commands) run_one(queued, reply, out);
+    for (const QueuedCommand& queued : commands) {
+      run_one(queued, reply, out);
+      if (exec_row == nullptr || out->bytes.size() <= services.data.bounds.transaction_bytes) {
+        continue;
+      }
+      out->clear();
+      reply.error(contract::kTransactionTooLarge);
+      break;
+    }
     if (silent) out->clear();
   }
 

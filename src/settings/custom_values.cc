@@ -260,7 +260,7 @@ Error parse_oom_scores(const SettingRow& row, Settings& settings, Values values,
   return {};
 }
 
-// replicaof: "<host> <port>" or "no one".
+// replicaof: "<host> <port>", which is refused, or "no one".
 
 Error parse_replica_of(const SettingRow& row, Settings& settings, Values values, bool) {
   if (values.size() != 2) return "wrong number of arguments";
@@ -270,13 +270,11 @@ Error parse_replica_of(const SettingRow& row, Settings& settings, Values values,
   }
   const auto port = parse_c_number(values[1]);
   if (!port || *port < 0 || *port > 65535) return "Invalid master port";
-  keep_value(row, settings, fmt::format("{} {}", values[0], *port));
-  return {};
+  return "Ingot cannot follow a master yet, and would take writes as one itself";
 }
 
-std::vector<std::string> replica_of_lines(const SettingRow& row, const Settings& settings) {
-  const std::string master = print_kept(row, settings);
-  return master.empty() ? std::vector<std::string>{} : std::vector<std::string>{master};
+std::vector<std::string> replica_of_lines(const SettingRow&, const Settings&) {
+  return {};
 }
 
 // shutdown-on-sigint, shutdown-on-sigterm: names that add up.

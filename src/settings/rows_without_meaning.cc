@@ -1,6 +1,7 @@
 // The rows of the settings that Redis 7.0 knows and that mean nothing in Ingot. A file that sets
 // them is accepted, wrong values are refused as Redis refuses them, and CONFIG GET answers what
-// was set.
+// was set. Values that ask for what an operator would miss (a replica that follows its master, a
+// door that is locked) are refused: to pass over them would be to say that it is there.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -98,6 +99,21 @@ Error check_no_defrag(std::string_view value) {
   if (value == "no") return {};
   return "Active defragmentation cannot be enabled: it requires a Redis server compiled with a "
          "modified Jemalloc like the one shipped by default with the Redis source distribution";
+}
+
+Error check_no_cluster(std::string_view value) {
+  if (value == "no") return {};
+  return "Ingot does not serve cluster mode yet";
+}
+
+Error check_no_acl_file(std::string_view value) {
+  if (value.empty()) return {};
+  return "ACL users are not supported";
+}
+
+Error check_no_tls(std::string_view value) {
+  if (value == "0") return {};
+  return "Ingot does not serve TLS yet; let a proxy end it";
 }
 
 Error check_append_name(std::string_view value) {
@@ -250,7 +266,7 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("aof-disable-auto-gc", "no"),
 
     // Security
-    text("aclfile", "", kImmutable),
+    text("aclfile", "", kImmutable, check_no_acl_file),
     integer("acllog-max-len", "128", 0, kLongMax),
     choice("acl-pubsub-default", "resetchannels", kAclPubsubNames),
     choice("enable-module-command", "no", kPermissionNames, kImmutable),
@@ -286,7 +302,11 @@ constexpr auto kRows = std::to_array<SettingRow>({
     integer("repl-backlog-ttl", "3600", 0, kLongMax),
 
     // Cluster
-    boolean("cluster-enabled", "no", kImmutable),
+    {.name = "cluster-enabled",
+     .kind = Kind::kBool,
+     .flags = kImmutable | kWithoutMeaning,
+     .default_value = "no",
+     .check = check_no_cluster},
     text("cluster-config-file", "nodes.conf", kImmutable),
     integer("cluster-port", "0", 0, 65535, kImmutable),
     integer("cluster-node-timeout", "15000", 0, kLongMax),
@@ -307,7 +327,12 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("cluster-allow-replica-migration", "yes"),
 
     // TLS
-    integer("tls-port", "0", 0, 65535),
+    {.name = "tls-port",
+     .kind = Kind::kInteger,
+     .flags = kWithoutMeaning,
+     .max = 65535,
+     .default_value = "0",
+     .check = check_no_tls},
     integer("tls-session-cache-size", "20480", 0, kIntMax),
     integer("tls-session-cache-timeout", "300", 0, kIntMax),
     boolean("tls-cluster", "no"),

@@ -139,6 +139,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     // Immutable as well, because the data cannot move under a running server.
     custom("dir", kDirValue, kProtected | kImmutable),
     text("dbfilename", &S::dbfilename, kProtected, check_dbfilename),
+    boolean<&S::ignore_redis_files>("ignore-redis-files", kImmutable),
     memory<&S::maxmemory>("maxmemory", 0, kUlongMax, kUnsigned),
     memory<&S::cache_size>("cache-size", 0, kUlongMax, kUnsigned),
     memory<&S::max_disk>("max-disk", 0, kUlongMax, kUnsigned),

@@ -60,6 +60,7 @@ struct Settings {
   std::string engine = "rocksdb";  // rocksdb, leveldb, memory
   std::string dir = ".";           // absolute once loaded; relative paths begin here
   std::string dbfilename = "dump.rdb";
+  bool ignore_redis_files = false;        // start empty beside data of Redis that are not loaded
   uint64_t maxmemory = 0;                 // bytes; 0: by the machine or its cgroup
   uint64_t cache_size = 0;                // bytes of the engine's cache; 0: maxmemory's share
   uint64_t max_disk = 0;                  // bytes of live files; 0: no limit

@@ -26,17 +26,38 @@ OrderIndex::Nodes::const_iterator OrderIndex::find(const Nodes& nodes, std::stri
 
 const OrderIndex::Nodes* OrderIndex::nodes(storage::CollectionId id, int level) const {
   const auto found = levels_.find({id, level});
-  return found == levels_.end() ? nullptr : &found->second;
+  return found == levels_.end() ? nullptr : &found->second.nodes;
+}
+
+// The level's nodes, which are about to change. A level that is not there is made.
+OrderIndex::Nodes& OrderIndex::changed(const Key& key) {
+  const auto [at, is_new] = levels_.try_emplace(key);
+  Level& level = at->second;
+  if (is_new) {
+    level.place = by_change_.insert(by_change_.end(), key);
+  } else {
+    by_change_.splice(by_change_.end(), by_change_, level.place);
+  }
+  return level.nodes;
+}
+
+void OrderIndex::forget(const Key& key) {
+  const auto at = levels_.find(key);
+  if (at == levels_.end()) return;
+  nodes_ -= at->second.nodes.size();
+  by_change_.erase(at->second.place);
+  levels_.erase(at);
 }
 
 void OrderIndex::load(storage::CollectionId id, int level, Nodes nodes) {
   undo_.push_back({.id = id, .level = level, .bound = {}, .count = {}});
-  nodes_ += nodes.size();
-  levels_[{id, level}] = std::move(nodes);
+  Nodes& loaded = changed({id, level});
+  nodes_ += nodes.size() - loaded.size();
+  loaded = std::move(nodes);
 }
 
 void OrderIndex::set(storage::CollectionId id, int level, const OrderNode& node) {
-  Nodes& nodes = levels_[{id, level}];
+  Nodes& nodes = changed({id, level});
   const auto at = nodes.begin() + (find(nodes, node.bound) - nodes.cbegin());
   const bool exists = at != nodes.end() && at->bound == node.bound;
   undo_.push_back({.id = id,
@@ -52,7 +73,7 @@ void OrderIndex::set(storage::CollectionId id, int level, const OrderNode& node)
 }
 
 void OrderIndex::erase(storage::CollectionId id, int level, std::string_view bound) {
-  Nodes& nodes = levels_[{id, level}];
+  Nodes& nodes = changed({id, level});
   const auto at = find(nodes, bound);
   if (at == nodes.end() || at->bound != bound) return;
   undo_.push_back({.id = id, .level = level, .bound = std::string(bound), .count = at->count});
@@ -62,8 +83,7 @@ void OrderIndex::erase(storage::CollectionId id, int level, std::string_view bou
 
 void OrderIndex::restore(const Undo& undo) {
   if (undo.bound.empty()) {
-    nodes_ -= levels_[{undo.id, undo.level}].size();
-    levels_.erase({undo.id, undo.level});
+    forget({undo.id, undo.level});
   } else if (undo.count) {
     set(undo.id, undo.level, {.bound = undo.bound, .count = *undo.count});
   } else {
@@ -82,9 +102,7 @@ void OrderIndex::rollback(size_t savepoint) {
 
 void OrderIndex::end_group() {
   undo_.clear();
-  if (nodes_ <= kNodesMax) return;
-  levels_.clear();
-  nodes_ = 0;
+  while (nodes_ > kNodesMax) forget(Key(by_change_.front()));
 }
 
 }  // namespace ingot::types

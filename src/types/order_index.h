@@ -8,6 +8,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,7 @@ class OrderIndex {
 
   size_t savepoint() const { return undo_.size(); }
   void rollback(size_t savepoint);
-  // The group is over. Forgets what takes too much memory.
+  // The group is over. What takes too much memory is forgotten, the longest unchanged first.
   void end_group();
 
  private:
@@ -55,11 +56,20 @@ class OrderIndex {
     size_t operator()(const std::pair<storage::CollectionId, int>& key) const noexcept;
   };
 
+  using Key = std::pair<storage::CollectionId, int>;
+  struct Level {
+    Nodes nodes;
+    std::list<Key>::iterator place;  // in by_change_
+  };
+
+  Nodes& changed(const Key& key);
+  void forget(const Key& key);
   void restore(const Undo& undo);
 
-  boost::unordered_flat_map<std::pair<storage::CollectionId, int>, Nodes, Hash> levels_;
-  std::vector<Undo> undo_;  // what this group changed
-  size_t nodes_ = 0;        // of all levels
+  boost::unordered_flat_map<Key, Level, Hash> levels_;
+  std::list<Key> by_change_;  // the level that was changed last stands last
+  std::vector<Undo> undo_;    // what this group changed
+  size_t nodes_ = 0;          // of all levels
 };
 
 }  // namespace ingot::types

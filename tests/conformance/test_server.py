@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -10,6 +11,7 @@ from support.resp import CLOSED, Client, Reply
 from support.servers import Server, ServerError, engines, self_check
 
 OK = Reply("simple", b"OK")
+DENIED_BYTES = 1064  # of Redis' long explanation
 
 
 @pytest.fixture(params=["oracle"] + engines())
@@ -167,6 +169,66 @@ def test_password_from_the_start(make):
         assert client.call("PING").value == b"NOAUTH Authentication required."
         assert client.call("AUTH", "secret") == OK
         assert client.call("PING") == Reply("simple", b"PONG")
+
+
+def test_protected_mode(make):
+    """Without a password other machines are refused; here one's own address stands for another."""
+    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        probe.connect(("192.0.2.1", 1))  # sends nothing
+    except OSError:
+        pytest.skip("no address but the loopback's")
+    address = probe.getsockname()[0]
+    server = make({"bind": "*"}).start()
+    with Client(server.port, host=address) as client:
+        reply = client.read()
+        assert reply.is_error() and reply.value.startswith(b"DENIED Redis is running in protected mode")
+        assert reply.value.endswith(b"accepting connections from the outside.")
+        assert len(reply.value) == DENIED_BYTES
+        assert client.read() == CLOSED
+    with server.client() as client:
+        assert client.call("CONFIG", "SET", "protected-mode", "no") == OK
+        with Client(server.port, host=address) as other:
+            assert other.call("PING") == Reply("simple", b"PONG")
+        assert client.call("CONFIG", "SET", "protected-mode", "yes", "requirepass", "secret") == OK
+        with Client(server.port, host=address) as other:
+            assert other.call("PING").value == b"NOAUTH Authentication required."
+            for wrong in ("", "s", "secre", "secret2", "secretsecret"):
+                assert other.call("AUTH", wrong).is_error()
+            assert other.call("AUTH", "secret") == OK
+
+
+@pytest.mark.parametrize("name", ["dump.rdb", "appendonlydir/appendonly.aof.1.base.rdb", "appendonly.aof"])
+@pytest.mark.skipif(self_check(), reason="Redis loads them")
+def test_files_of_redis_are_not_passed_over(name):
+    server = Server.ingot("rocksdb")
+    file = server.directory / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"REDIS0010")
+    try:
+        with pytest.raises(ServerError, match="data of Redis in .*'ignore-redis-files yes'"):
+            server.start()
+        server.options["ignore-redis-files"] = "yes"
+        server.start()
+        del server.options["ignore-redis-files"]
+        server.restart()  # it has data of its own now
+        with server.client() as client:
+            assert client.call("DBSIZE").value == 0
+        assert file.read_bytes() == b"REDIS0010"
+    finally:
+        server.stop()
+        server.remove()
+
+
+@pytest.mark.skipif(self_check(), reason="Redis does all of this")
+def test_what_is_not_served_is_refused_at_the_start():
+    for options in ({"replicaof": ["127.0.0.1", "1"]}, {"cluster-enabled": "yes"}, {"tls-port": "1"}):
+        with pytest.raises(ServerError, match="FATAL CONFIG FILE ERROR"):
+            Server.ingot("rocksdb", options).start()
+    with Server.ingot("rocksdb", {"replicaof": ["no", "one"], "cluster-enabled": "no"}) as server:
+        with server.client() as client:
+            reply = client.call("CONFIG", "SET", "tls-port", "6380")
+            assert reply.is_error() and b"TLS" in reply.value
 
 
 def test_unix_socket(make):

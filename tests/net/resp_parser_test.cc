@@ -274,6 +274,39 @@ TEST_CASE("a diverted argument leaves the stream", "[parser]") {
   CHECK(batch->commands[1].sink == nullptr);
 }
 
+TEST_CASE("a refused command is passed over up to its end", "[parser]") {
+  const std::string large(300'000, 'x');
+  const std::string refused = encode({"HSET", "k", "f", large, "g", large});
+  const std::string bytes = encode({"ECHO", "a"}) + refused + encode({"ECHO", "b"});
+  const size_t step = GENERATE(7u, 5'000u, 16'000u);
+  const size_t refused_from = GENERATE(60u, 50'000u, 400'000u);
+  Feed feed;
+  for (size_t at = 0; at < bytes.size(); at += step) {
+    feed.add(std::string_view(bytes).substr(at, step));
+    if (at >= refused_from && at < bytes.size() - 100) {
+      feed.parser.refuse();
+      REQUIRE(feed.parser.capacity() <= 64 * 1024);
+    }
+  }
+  CHECK(feed.error == "");
+  REQUIRE(feed.commands() == Commands{{"ECHO", "a"}, {"HSET"}, {"ECHO", "b"}});
+  std::vector<bool> flags;
+  for (const BatchPtr& batch : feed.batches) {
+    for (const Command& command : batch->commands) flags.push_back(command.refused);
+  }
+  CHECK(flags == std::vector<bool>{false, true, false});
+  CHECK(feed.parser.capacity() == 0);
+}
+
+TEST_CASE("a refused command whose name is too long has none", "[parser]") {
+  Feed feed;
+  feed.add("*2\r\n$2000000\r\nxxx");
+  feed.parser.refuse();
+  feed.add(std::string(1'999'997, 'x') + "\r\n$1\r\ny\r\nPING\r\n");
+  CHECK(feed.error == "");
+  CHECK(feed.commands() == Commands{{""}, {"PING"}});
+}
+
 TEST_CASE("an argument just below the threshold is not offered", "[parser]") {
   Feed feed;
   feed.add(encode({"SET", std::string(kLargeArgumentBytes - 1, 'x')}));

@@ -114,6 +114,62 @@ TEST_CASE("the query buffer limit closes without a word", "[server]") {
   CHECK(server.server.query_bytes_total() == 0);
 }
 
+TEST_CASE("a command that takes too much memory is refused, and those behind it are served",
+          "[server]") {
+  std::atomic<int> refused{0};
+  TestServer server({.on_commands = [&](Connection& connection, const BatchPtr& batch) {
+    for (const Command& command : batch->commands) {
+      command.refused ? void(++refused) : answer(connection, command);
+    }
+  }});
+  server.server.limits().command_bytes_max = 4 << 20;
+  server.server.limits().query_total_bytes_max = 6 << 20;
+  server.serve();
+  auto client = server.connect();
+  const std::string large(3 << 20, 'v');
+  SECTION("one argument is larger than a command may be") {
+    client.send("*3\r\n$3\r\nPUT\r\n$1\r\nk\r\n$5000000\r\n" + std::string(5'000'000, 'v') +
+                "\r\nPING\r\n");
+    CHECK(client.receive_line() == "+PONG");
+    CHECK(refused == 1);
+  }
+  SECTION("all arguments together are") {
+    client.send(command({"PUT", large, large}) + "PING\r\n");
+    CHECK(client.receive_line() == "+PONG");
+    CHECK(refused == 1);
+  }
+  SECTION("all clients together hold too much") {
+    auto other = server.connect();
+    other.send("*3\r\n$3\r\nPUT\r\n$1\r\nk\r\n$4000000\r\n" + std::string(3'500'000, 'v'));
+    REQUIRE(eventually([&] { return server.server.query_bytes_total() > 3'500'000; }));
+    client.send(command({"PUT", "k", large}) + command({"PUT", "k", "small"}));
+    CHECK(client.receive_line() == ":5");
+    CHECK(refused == 1);
+  }
+  CHECK(client.ask("PING\r\n", 7) == "+PONG\r\n");
+}
+
+TEST_CASE("what a handler keeps counts as its client's input", "[server]") {
+  std::atomic<bool> may_hold{true};
+  TestServer server({.on_commands = [&](Connection& connection, const BatchPtr& batch) {
+    connection.hold_input(batch->commands[0].args[0] == "HOLD" ? 5 << 20 : 0);
+    may_hold = connection.may_hold_input(7 << 20);
+    for (const Command& command : batch->commands) answer(connection, command);
+  }});
+  server.server.limits().query_total_bytes_max = 10 << 20;
+  server.serve();
+  auto client = server.connect();
+  client.send("HOLD\r\n");
+  client.receive_line();
+  CHECK(server.server.query_bytes_total() == 5 << 20);
+  CHECK(may_hold);  // its own does not stand in its way
+  auto other = server.connect();
+  CHECK(other.ask("PING\r\n", 7) == "+PONG\r\n");
+  CHECK_FALSE(may_hold);
+  CHECK(client.ask("PING\r\n", 7) == "+PONG\r\n");
+  CHECK(server.server.query_bytes_total() == 0);
+}
+
 TEST_CASE("paused reading keeps commands back", "[server]") {
   std::atomic<Connection*> paused{nullptr};
   TestServer server({.on_commands = [&](Connection& connection, const BatchPtr& batch) {

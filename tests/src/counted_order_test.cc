@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "src/types/order_index.h"
 #include "src/types/packed.h"
 #include "tests/src/typed_store.h"
 
@@ -118,6 +119,34 @@ std::string numbered(uint64_t number) {
   std::string item;
   storage::append_be32(&item, static_cast<uint32_t>(number));
   return item;
+}
+
+TEST_CASE("an order index forgets what changed longest ago, and no more than it must",
+          "[counted_order]") {
+  constexpr storage::CollectionId kOrders = 100;
+  OrderIndex index;
+  const auto load = [&](storage::CollectionId id) {
+    OrderIndex::Nodes nodes;
+    for (int i = 0; i < 1000; ++i) nodes.push_back({.bound = std::to_string(10'000 + i), .count = 1});
+    index.load(id, 1, std::move(nodes));
+  };
+  for (storage::CollectionId id = 1; id <= kOrders; ++id) {
+    load(id);
+    if (id > 1) index.set(1, 1, {.bound = "10000", .count = id});  // the first stays in use
+    index.end_group();
+  }
+  CHECK(index.nodes(1, 1) != nullptr);
+  CHECK(index.nodes(2, 1) == nullptr);
+  size_t kept = 0;
+  for (storage::CollectionId id = 1; id <= kOrders; ++id) kept += index.nodes(id, 1) != nullptr;
+  CHECK(kept == 80);
+  CHECK(index.nodes(kOrders, 1) != nullptr);
+  // What is undone is forgotten, and counts no more.
+  load(kOrders + 1);
+  index.rollback(0);
+  CHECK(index.nodes(kOrders + 1, 1) == nullptr);
+  index.end_group();
+  CHECK(index.nodes(1, 1)->front().count == kOrders);
 }
 
 }  // namespace

@@ -79,6 +79,8 @@ class InProcessClient::FakeConnection : public net::Connection {
   void flush() override {}
   void pause_reading() override {}
   void resume_reading() override {}
+  void hold_input(uint64_t) override {}
+  bool may_hold_input(uint64_t) const override { return true; }
   void close_after_flush() override {}
   void close() override {}
   void set_idle_exempt(bool) override {}

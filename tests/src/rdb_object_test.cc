@@ -171,6 +171,31 @@ TEST_CASE("rdb: what makes no sense is refused", "[rdb]") {
   }
 }
 
+TEST_CASE("rdb: a long string's dump is made while it passes by", "[rdb]") {
+  const std::string text(100'000, 'l');
+  LongStringDump dump(text.size());
+  std::string payload = dump.head();
+  for (size_t at = 0; at < text.size(); at += 30'000) {
+    const std::string_view piece = std::string_view(text).substr(at, 30'000);
+    dump.pass(piece);
+    payload += piece;
+  }
+  payload += dump.footer();
+  CHECK(payload.size() == dump.bytes());
+  CHECK((payload == encode_payload(text, {.compress = false})));
+}
+
+TEST_CASE("rdb: compressed strings come to no more than they may", "[rdb]") {
+  const std::string bomb = encode_payload(Hash{{{"f", std::string(1 << 20, 'a')},
+                                                {"g", std::string(1 << 20, 'b')}}});
+  REQUIRE(bomb.size() < 20'000);
+  bool too_large = false;
+  CHECK(decode_payload(bomb, 3 << 20, &too_large));
+  CHECK_FALSE(too_large);
+  CHECK_FALSE(decode_payload(bomb, (1 << 20) + 1000, &too_large));
+  CHECK(too_large);
+}
+
 TEST_CASE("rdb: damaged payloads are refused or read, never more", "[rdb]") {
   std::vector<std::string> bodies;
   for (const std::string_view hex : {kStringDump, kCompressedDump, kListDump, kIntsetDump,

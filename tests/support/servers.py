@@ -36,7 +36,7 @@ REPORT_LINES = 60
 SANITIZER_REPORT = re.compile(r"ERROR: (Address|Leak)Sanitizer|AddressSanitizer:DEADLYSIGNAL"
                               r"|WARNING: ThreadSanitizer|: runtime error: ")  # fmt: skip
 INGOT_ONLY_OPTIONS = (
-    "engine", "cache-size", "max-disk", "min-free-disk", "bloom-bits", "compression",
+    "engine", "cache-size", "max-disk", "min-free-disk", "ignore-redis-files", "bloom-bits", "compression",
     "compaction-threads", "compaction-rate", "direct-reads", "inline-max-bytes", "reader-threads", "key-count",
 )  # fmt: skip
 

@@ -114,8 +114,12 @@ bool Input::encoded_string(uint64_t encoding, std::string* out) {
   if (encoding == kLzf) {
     uint64_t compressed, bytes;
     std::string_view text;
-    return length(&compressed) && length(&bytes) && bytes > 0 && bytes <= kStringBytesMax &&
-           take(compressed, &text) && lzf_decompress(text, bytes, out);
+    if (!length(&compressed) || !length(&bytes) || bytes == 0 || bytes > kStringBytesMax) {
+      return false;
+    }
+    if (bytes > unpacked_left_) return too_large_ = true, false;
+    unpacked_left_ -= bytes;
+    return take(compressed, &text) && lzf_decompress(text, bytes, out);
   }
   int64_t value = 0;
   if (encoding == kInt8) {

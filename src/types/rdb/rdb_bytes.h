@@ -20,7 +20,9 @@ std::optional<int64_t> as_integer(std::string_view text);
 
 class Input {
  public:
-  explicit Input(std::string_view bytes) : rest_(bytes) {}
+  // `unpacked_max`: what all compressed strings may come to; reading more than that fails.
+  explicit Input(std::string_view bytes, uint64_t unpacked_max = UINT64_MAX)
+      : rest_(bytes), unpacked_left_(unpacked_max) {}
 
   [[nodiscard]] bool take(size_t bytes, std::string_view* out);
   [[nodiscard]] bool byte(uint8_t* value);
@@ -33,6 +35,7 @@ class Input {
   [[nodiscard]] bool count(uint64_t* value, size_t bytes_each = 1);
 
   size_t left() const { return rest_.size(); }
+  bool too_large() const { return too_large_; }  // reading failed because of unpacked_max
 
  private:
   template <typename Number>
@@ -49,6 +52,8 @@ class Input {
   bool encoded_string(uint64_t encoding, std::string* out);
 
   std::string_view rest_;
+  uint64_t unpacked_left_;
+  bool too_large_ = false;
 };
 
 // --- writing

@@ -43,8 +43,10 @@ enum class Type : uint8_t {
 // How a node of a quicklist is packed.
 enum : uint64_t { kPlainNode = 1, kPackedNode = 2 };
 
+using Crc = boost::crc_optimal<64, 0xad93d23594c935a9, 0, 0, true, true>;
+
 uint64_t checksum(std::string_view bytes) {
-  boost::crc_optimal<64, 0xad93d23594c935a9, 0, 0, true, true> crc;
+  Crc crc;
   crc.process_bytes(bytes.data(), bytes.size());
   return crc.checksum();
 }
@@ -409,12 +411,45 @@ bool payload_intact(std::string_view payload) {
          sum == checksum(payload.substr(0, payload.size() - 8));
 }
 
-std::optional<Object> decode_payload(std::string_view payload) {
+struct LongStringDump::Sum {
+  Crc crc;
+};
+
+LongStringDump::LongStringDump(uint64_t bytes)
+    : string_bytes_(bytes), sum_(std::make_unique<Sum>()) {
+  append_type(&head_, Type::kString);
+  append_length(&head_, bytes);
+  pass(head_);
+}
+
+LongStringDump::LongStringDump(LongStringDump&&) noexcept = default;
+LongStringDump::~LongStringDump() = default;
+
+void LongStringDump::pass(std::string_view piece) {
+  sum_->crc.process_bytes(piece.data(), piece.size());
+}
+
+std::string LongStringDump::footer() const {
+  std::string footer;
+  append_le(&footer, kVersion, 2);
+  Sum whole = *sum_;
+  whole.crc.process_bytes(footer.data(), footer.size());
+  append_le(&footer, whole.crc.checksum(), 8);
+  return footer;
+}
+
+uint64_t LongStringDump::bytes() const {
+  return head_.size() + string_bytes_ + kFooterBytes;
+}
+
+std::optional<Object> decode_payload(std::string_view payload, uint64_t unpacked_max,
+                                     bool* too_large) {
   if (payload.size() < kFooterBytes) return std::nullopt;
-  Input in(payload.substr(0, payload.size() - kFooterBytes));
+  Input in(payload.substr(0, payload.size() - kFooterBytes), unpacked_max);
   uint8_t type;
   if (!in.byte(&type)) return std::nullopt;
   std::optional<Object> object = decode_as(static_cast<Type>(type), in);
+  if (too_large != nullptr) *too_large = in.too_large();
   if (object && !std::visit(Sound(), *object)) return std::nullopt;
   return object;
 }

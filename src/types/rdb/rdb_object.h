@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,12 +89,33 @@ struct EncodeOptions {
 // What DUMP answers. Elements of forms that are not packed have no order in Redis; ours is kept.
 std::string encode_payload(const Object& object, const EncodeOptions& options = {});
 
+// The dump of a long string, not compressed, around bytes that pass by and are never held.
+class LongStringDump {
+ public:
+  explicit LongStringDump(uint64_t bytes);
+  LongStringDump(LongStringDump&&) noexcept;
+  ~LongStringDump();
+
+  const std::string& head() const { return head_; }
+  void pass(std::string_view piece);  // all the string's bytes in their order
+  std::string footer() const;         // behind them
+  uint64_t bytes() const;             // of the whole dump
+
+ private:
+  struct Sum;
+  const uint64_t string_bytes_;
+  std::string head_;
+  std::unique_ptr<Sum> sum_;
+};
+
 // Puts version and checksum behind a type and its object.
 void seal_payload(std::string* body);
 // Whether the version is one that we read and the checksum is right.
 [[nodiscard]] bool payload_intact(std::string_view payload);
 // The object of an intact payload; nothing when its bytes make no sense. An empty collection makes
-// none either; an empty stream does.
-std::optional<Object> decode_payload(std::string_view payload);
+// none either; an empty stream does. Nothing, and *too_large, when its compressed strings together
+// have more than `unpacked_max` bytes.
+std::optional<Object> decode_payload(std::string_view payload, uint64_t unpacked_max = UINT64_MAX,
+                                     bool* too_large = nullptr);
 
 }  // namespace ingot::types::rdb

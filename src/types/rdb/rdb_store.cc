@@ -12,54 +12,73 @@ namespace ingot::types::rdb {
 
 namespace {
 
-String read_string_object(storage::Reader& data, const Record& record) {
+// What may still be read of a value. Each walk ends where nothing is left.
+class Budget {
+ public:
+  explicit Budget(uint64_t bytes) : left_(bytes) {}
+
+  bool take(uint64_t bytes) {
+    constexpr uint64_t kElementBytes = 64;  // that an element of the model has beside its bytes
+    exceeded_ = exceeded_ || bytes + kElementBytes > left_;
+    if (!exceeded_) left_ -= bytes + kElementBytes;
+    return !exceeded_;
+  }
+  bool exceeded() const { return exceeded_; }
+
+ private:
+  uint64_t left_;
+  bool exceeded_ = false;
+};
+
+String read_string_object(storage::Reader& data, const Record& record, Budget& budget) {
   String string;
+  if (!budget.take(string_length(record))) return string;
   read_string(data, record, 0, string_length(record), &string);
   return string;
 }
 
-List read_list_object(storage::Reader& data, const Record& record) {
+List read_list_object(storage::Reader& data, const Record& record, Budget& budget) {
   List list;
   ListReader(data, record).walk(0, [&](std::string_view element) {
     list.emplace_back(element);
-    return true;
+    return budget.take(element.size());
   });
   return list;
 }
 
-Set read_set_object(storage::Reader& data, const Record& record) {
+Set read_set_object(storage::Reader& data, const Record& record, Budget& budget) {
   Set set{.members = {}, .compact = !record.limit_passed()};
   SetReader(data, record).walk([&](std::string_view member) {
     set.members.emplace_back(member);
-    return true;
+    return budget.take(member.size());
   });
   return set;
 }
 
-SortedSet read_sorted_set_object(storage::Reader& data, const Record& record) {
+SortedSet read_sorted_set_object(storage::Reader& data, const Record& record, Budget& budget) {
   SortedSet set{.members = {}, .compact = !record.limit_passed()};
   SortedSetReader(data, record).walk([&](std::string_view member, double score) {
     set.members.emplace_back(member, score);
-    return true;
+    return budget.take(member.size());
   });
   return set;
 }
 
 // When its fields expire is lost: version 10 has no place for it.
-Hash read_hash_object(storage::Reader& data, const Record& record, int64_t now_ms) {
+Hash read_hash_object(storage::Reader& data, const Record& record, int64_t now_ms, Budget& budget) {
   Hash hash{.fields = {}, .compact = !record.limit_passed()};
   HashReader(data, record, now_ms).walk([&](std::string_view field, const FieldValue& value) {
     hash.fields.emplace_back(field, value.bytes);
-    return true;
+    return budget.take(field.size() + value.bytes.size());
   });
   return hash;
 }
 
-Stream::Group read_group(const StreamReader& reader, const StreamGroup& from) {
+Stream::Group read_group(const StreamReader& reader, const StreamGroup& from, Budget& budget) {
   Stream::Group group{.name = from.name, .last_id = from.last, .entries_read = from.entries_read};
   reader.walk_consumers(from, [&](const StreamConsumer& consumer) {
     group.consumers.push_back({.name = consumer.name, .seen_ms = consumer.seen_ms});
-    return true;
+    return budget.take(consumer.name.size());
   });
   reader.walk_pending(from, kStreamIdMin, [&](const StreamPending& pending) {
     const auto owner =
@@ -68,12 +87,12 @@ Stream::Group read_group(const StreamReader& reader, const StreamGroup& from) {
                              .delivered_ms = pending.delivered_ms,
                              .deliveries = pending.deliveries,
                              .consumer = static_cast<size_t>(owner - group.consumers.begin())});
-    return true;
+    return budget.take(0);
   });
   return group;
 }
 
-Stream read_stream_object(storage::Reader& data, const Record& record) {
+Stream read_stream_object(storage::Reader& data, const Record& record, Budget& budget) {
   const StreamReader reader(data, record);
   Stream stream{.last_id = reader.notes().last,
                 .max_deleted_id = reader.notes().max_deleted,
@@ -83,12 +102,13 @@ Stream read_stream_object(storage::Reader& data, const Record& record) {
     PackedReader items = fields.items();
     for (std::string_view field, value; items.next(&field) && items.next(&value);) {
       entry.fields.emplace_back(field, value);
+      if (!budget.take(field.size() + value.size())) break;
     }
-    return true;
+    return budget.take(0);
   });
   reader.walk_groups([&](const StreamGroup& group) {
-    stream.groups.push_back(read_group(reader, group));
-    return true;
+    stream.groups.push_back(read_group(reader, group, budget));
+    return budget.take(0);
   });
   return stream;
 }
@@ -172,22 +192,29 @@ class Storing {
 
 }  // namespace
 
-Object read_object(storage::Reader& data, const Record& record, int64_t now_ms) {
-  switch (record.type()) {
-    case storage::ValueType::kString:
-      return read_string_object(data, record);
-    case storage::ValueType::kList:
-      return read_list_object(data, record);
-    case storage::ValueType::kSet:
-      return read_set_object(data, record);
-    case storage::ValueType::kHash:
-      return read_hash_object(data, record, now_ms);
-    case storage::ValueType::kSortedSet:
-      return read_sorted_set_object(data, record);
-    case storage::ValueType::kStream:
-      return read_stream_object(data, record);
-  }
-  return {};
+std::optional<Object> read_object(storage::Reader& data, const Record& record, int64_t now_ms,
+                                  uint64_t bytes_max) {
+  Budget budget(bytes_max);
+  const auto read = [&]() -> Object {
+    switch (record.type()) {
+      case storage::ValueType::kString:
+        return read_string_object(data, record, budget);
+      case storage::ValueType::kList:
+        return read_list_object(data, record, budget);
+      case storage::ValueType::kSet:
+        return read_set_object(data, record, budget);
+      case storage::ValueType::kHash:
+        return read_hash_object(data, record, now_ms, budget);
+      case storage::ValueType::kSortedSet:
+        return read_sorted_set_object(data, record, budget);
+      case storage::ValueType::kStream:
+        return read_stream_object(data, record, budget);
+    }
+    return {};
+  };
+  Object object = read();
+  if (budget.exceeded()) return std::nullopt;
+  return object;
 }
 
 void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,

@@ -12,8 +12,9 @@
 
 namespace ingot::types::rdb {
 
-// What the record's key holds at `now_ms`, whole.
-Object read_object(storage::Reader& data, const Record& record, int64_t now_ms);
+// What the record's key holds at `now_ms`, whole; nothing when that takes more than `bytes_max`.
+std::optional<Object> read_object(storage::Reader& data, const Record& record, int64_t now_ms,
+                                  uint64_t bytes_max);
 
 struct StoreLimits {
   HashLimits hash;
