@@ -139,6 +139,7 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   Accounting accounting(services_, *unit.row);
   Earlier earlier = earlier_runs(job, unit, 0);
   earlier.fed = fed;
+  earlier.in_place = earlier.in_place || fed;  // it is served now
   Wish wish = run_write(services_, {.row = *unit.row, .command = *unit.command, .db = unit.db},
                         earlier, keys, reply);
   if (wish.work) return NeedsPool{.work = std::move(wish.work)};
