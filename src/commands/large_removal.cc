@@ -15,17 +15,17 @@ using types::Record;
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
                                      const Record& before, const RestOf& rest_of,
                                      types::Touch touch) {
-  auto rest = data::build_rest(
-      ctx, contract::Args(&key, 1),
-      [db = ctx.db, name = std::string(key), type = before.type(), rest_of](
-          types::KeyReader& keys, const types::PutElement& put,
-          data::SpillSort& taken) -> types::BuiltValue {
-        Record record;
-        const bool found = keys.peek(db, name, &record);
-        // Otherwise the key has changed, and the command runs again.
-        const bool fits = found && record.type() == type && record.collection();
-        return fits ? rest_of(keys, record, put, taken) : types::BuiltValue{};
-      });
+  auto rest =
+      data::build_rest(ctx, contract::Args(&key, 1),
+                       [db = ctx.db, name = std::string(key), type = before.type(), rest_of](
+                           types::KeyReader& keys, const types::PutElement& put,
+                           data::SpillSort& taken) -> types::BuiltValue {
+                         Record record;
+                         const bool found = keys.peek(db, name, &record);
+                         // Otherwise the key has changed, and the command runs again.
+                         const bool fits = found && record.type() == type && record.collection();
+                         return fits ? rest_of(keys, record, put, taken) : types::BuiltValue{};
+                       });
   if (!rest || rest->value.changes == 0) return rest;
   if (rest->value.size == 0) {
     ctx.keys.remove(ctx.db, key, before);

@@ -23,8 +23,9 @@ inline bool is_large_removal(const types::Record& record, uint64_t elements,
 
 // Makes what is left of the collection of a key, in the pool, and stores it; nothing is stored when
 // it has no changes. Null: the run is given up, or reading failed; return at once.
-using RestOf = std::function<types::BuiltValue(types::KeyReader& keys, const types::Record& record,
-                                               const types::PutElement& put, data::SpillSort& taken)>;
+using RestOf =
+    std::function<types::BuiltValue(types::KeyReader& keys, const types::Record& record,
+                                    const types::PutElement& put, data::SpillSort& taken)>;
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
                                      const types::Record& before, const RestOf& rest_of,
                                      types::Touch touch = types::Touch::kModified);

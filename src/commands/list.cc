@@ -126,9 +126,8 @@ void linsert(WriteContext& ctx, Args args) {
   if (!list.exists()) return ctx.reply.integer(0);
   uint64_t length = 0;
   if (list->length() > contract::kSearchedByWriter) {
-    const auto long_one =
-        insert_element(ctx, args[1], list.record(),
-                       {.before = *before_it, .pivot = args[3], .element = args[4]});
+    const auto long_one = insert_element(
+        ctx, args[1], list.record(), {.before = *before_it, .pivot = args[3], .element = args[4]});
     if (!long_one) return;
     length = *long_one;
   } else if (list->insert(*before_it, args[3], args[4])) {

@@ -116,23 +116,23 @@ BuiltValue with_insertion(types::KeyReader& keys, const Record& record, const In
 
 std::shared_ptr<data::SpillSort> take_elements(contract::WriteContext& ctx, std::string_view key,
                                                const Record& before, ListEnd end, uint64_t count) {
-  const auto rest = leave_rest(
-      ctx, key, before,
-      [end, count, inline_max_bytes = ctx.config.settings()->inline_max_bytes](
-          types::KeyReader& keys, const Record& record, const types::PutElement& put,
-          data::SpillSort& taken) {
-        ListReader list(keys.data(), record);
-        const uint64_t length = list.length();
-        const uint64_t first = end == ListEnd::kLeft ? 0 : length - count;
-        uint64_t left = count;
-        list.walk(first, [&](std::string_view element) {
-          taken.add(next_place(taken, end == ListEnd::kRight), element);
-          return --left > 0;
-        });
-        const uint64_t begin = end == ListEnd::kLeft ? count : 0;
-        return types::part_of_list(keys.data(), record, begin, begin + length - count,
-                                   inline_max_bytes, put);
-      });
+  const auto rest =
+      leave_rest(ctx, key, before,
+                 [end, count, inline_max_bytes = ctx.config.settings()->inline_max_bytes](
+                     types::KeyReader& keys, const Record& record, const types::PutElement& put,
+                     data::SpillSort& taken) {
+                   ListReader list(keys.data(), record);
+                   const uint64_t length = list.length();
+                   const uint64_t first = end == ListEnd::kLeft ? 0 : length - count;
+                   uint64_t left = count;
+                   list.walk(first, [&](std::string_view element) {
+                     taken.add(next_place(taken, end == ListEnd::kRight), element);
+                     return --left > 0;
+                   });
+                   const uint64_t begin = end == ListEnd::kLeft ? count : 0;
+                   return types::part_of_list(keys.data(), record, begin, begin + length - count,
+                                              inline_max_bytes, put);
+                 });
   return rest ? rest->taken : nullptr;
 }
 
@@ -169,12 +169,11 @@ std::optional<Removed> remove_matches(contract::WriteContext& ctx, std::string_v
 
 std::optional<uint64_t> insert_element(contract::WriteContext& ctx, std::string_view key,
                                        const Record& before, const Insertion& insertion) {
-  const auto rest =
-      leave_rest(ctx, key, before,
-                 [insertion](types::KeyReader& keys, const Record& record,
-                             const types::PutElement& put, data::SpillSort& taken) {
-                   return with_insertion(keys, record, insertion, put, taken);
-                 });
+  const auto rest = leave_rest(ctx, key, before,
+                               [insertion](types::KeyReader& keys, const Record& record,
+                                           const types::PutElement& put, data::SpillSort& taken) {
+                                 return with_insertion(keys, record, insertion, put, taken);
+                               });
   if (!rest) return std::nullopt;
   if (rest->value.changes != 0) return rest->value.size;
   const std::vector<uint64_t> labels = noted_labels(ctx.keys, *rest->taken);

@@ -34,17 +34,17 @@ void srem(WriteContext& ctx, Args args) {
   int64_t removed = 0;
   bool left = true;
   if (is_large_removal(set.record(), args.size() - 2)) {
-    const auto rest = leave_rest(
-        ctx, args[1], set.record(),
-        [gone = Named(args.subspan(2)), limits = set_limits(ctx)](
-            types::KeyReader& keys, const types::Record& record, const types::PutElement& put,
-            data::SpillSort&) {
-          types::BuiltValue built =
-              types::rest_of_set(keys.data(), record, limits, put,
-                                 [&](std::string_view member) { return gone.contains(member); });
-          built.metadata.limit_passed = record.limit_passed();
-          return built;
-        });
+    const auto rest =
+        leave_rest(ctx, args[1], set.record(),
+                   [gone = Named(args.subspan(2)), limits = set_limits(ctx)](
+                       types::KeyReader& keys, const types::Record& record,
+                       const types::PutElement& put, data::SpillSort&) {
+                     types::BuiltValue built = types::rest_of_set(
+                         keys.data(), record, limits, put,
+                         [&](std::string_view member) { return gone.contains(member); });
+                     built.metadata.limit_passed = record.limit_passed();
+                     return built;
+                   });
     if (!rest) return;
     removed = static_cast<int64_t>(rest->value.changes);
     left = rest->value.size != 0;

@@ -122,26 +122,42 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
   set.finish();
 }
 
-// The same beside the writer: the members are drawn on the way.
+// The same of a large set, beside the writer. Some members are drawn there and removed here, very
+// many are drawn while the rest is made.
 void pop_many(WriteContext& ctx, std::string_view name, const Record& record, uint64_t count,
               bool most_go) {
-  const auto rest = leave_rest(
-      ctx, name, record,
-      [count, most_go, limits = set_limits(ctx)](types::KeyReader& keys, const Record& from,
-                                                 const types::PutElement& put,
-                                                 data::SpillSort& taken) {
-        uint64_t left = SetReader(keys.data(), from).size();
-        types::BuiltValue built =
-            types::rest_of_set(keys.data(), from, limits, put, [&](std::string_view member) {
-              if (left == 0 || dice()() % left-- >= count - taken.size()) return false;
-              taken.add(next_place(taken), member);
-              return true;
-            });
-        if (!most_go) built.metadata.limit_passed = from.limit_passed();
-        return built;
-      });
+  const auto rest = leave_rest(ctx, name, record,
+                               [count, most_go, limits = set_limits(ctx)](
+                                   types::KeyReader& keys, const Record& from,
+                                   const types::PutElement& put, data::SpillSort& taken) {
+                                 SetReader set(keys.data(), from);
+                                 if (count <= contract::kRemovedByWriter && !most_go) {
+                                   for (const std::string& member : draw_distinct(set, count)) {
+                                     taken.add(next_place(taken), member);
+                                   }
+                                   return types::BuiltValue{};
+                                 }
+                                 uint64_t left = set.size();
+                                 types::BuiltValue built = types::rest_of_set(
+                                     keys.data(), from, limits, put, [&](std::string_view member) {
+                                       if (left == 0 || dice()() % left-- >= count - taken.size())
+                                         return false;
+                                       taken.add(next_place(taken), member);
+                                       return true;
+                                     });
+                                 if (!most_go) built.metadata.limit_passed = from.limit_passed();
+                                 return built;
+                               });
   if (!rest) return;
-  tell_pop(ctx, name, rest->value.size != 0);
+  bool is_left = rest->value.size != 0;
+  if (rest->value.changes == 0) {
+    types::SetWriter set = set_writer(ctx, name, &record);
+    const storage::Status status = rest->taken->walk(
+        {}, [&](std::string_view, std::string_view member) { return set.remove(member); });
+    if (!status.ok()) return ctx.keys.data().latch_error(status);
+    is_left = set.finish();
+  }
+  tell_pop(ctx, name, is_left);
   ctx.reply.set(rest->taken->size());
   reply_taken(ctx, rest->taken,
               [](std::string_view member, ReplySink& reply) { reply.bulk(member); });
@@ -163,7 +179,7 @@ void spop(WriteContext& ctx, Args args) {
   const uint64_t size = set->size();
   count = std::min(count, size);
   const bool most_go = !one && (size - count) * 5 <= count;
-  if (is_large_removal(set.record(), count, contract::kRemovedSingly)) {
+  if (is_large_removal(set.record(), count, contract::kDrawnByWriter)) {
     return pop_many(ctx, args[1], set.record(), count, most_go);
   }
   const std::vector<std::string> members = draw_distinct(*set, count);

@@ -47,9 +47,8 @@ void write_sorted(storage::Reader& data, const SpillSort& items, ItemRange range
 
 void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<SpillSort> items, ItemRange range,
                   WriteItem write) {
-  reply_sorted(
-      {.data = ctx.data, .view = ctx.view, .reader = ctx.keys.data(), .reply = ctx.reply},
-      std::move(items), range, std::move(write));
+  reply_sorted({.data = ctx.data, .view = ctx.view, .reader = ctx.keys.data(), .reply = ctx.reply},
+               std::move(items), range, std::move(write));
 }
 
 void reply_sorted(const SortedReply& to, std::shared_ptr<SpillSort> items, ItemRange range,

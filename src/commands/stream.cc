@@ -91,25 +91,24 @@ types::StreamTrim trim_of(WriteContext& ctx, const TrimOptions& options) {
 // Whether more entries may go than the writer removes.
 bool is_large_trim(const types::StreamReader& stream, const types::Record& record,
                    const types::StreamTrim& trim) {
-  if (!is_large_removal(record, std::min(stream.length(), trim.at_most))) return false;
+  constexpr uint64_t kMost = contract::kTrimmedByWriter;
+  if (!is_large_removal(record, std::min(stream.length(), trim.at_most), kMost)) return false;
   uint64_t going = 0;
   if (trim.min_id) {
-    stream.walk_trimmed(trim, [&](StreamId) { return ++going <= contract::kRemovedByWriter; });
+    stream.walk_trimmed(trim, [&](StreamId) { return ++going <= kMost; });
   } else if (stream.length() > trim.length) {
     going = stream.length() - trim.length;
   }
-  return is_large_removal(record, going);
+  return is_large_removal(record, going, kMost);
 }
 
 // How many entries went; nothing: return at once.
 std::optional<uint64_t> trim_beside(WriteContext& ctx, std::string_view key,
                                     const types::Record& record, const types::StreamTrim& trim) {
-  const auto rest =
-      leave_rest(ctx, key, record,
-                 [trim](types::KeyReader& keys, const types::Record& from,
-                        const types::PutElement& put, data::SpillSort&) {
-                   return types::rest_of_stream(keys.data(), from, trim, put);
-                 });
+  const auto rest = leave_rest(
+      ctx, key, record,
+      [trim](types::KeyReader& keys, const types::Record& from, const types::PutElement& put,
+             data::SpillSort&) { return types::rest_of_stream(keys.data(), from, trim, put); });
   return rest ? std::optional(rest->value.changes) : std::nullopt;
 }
 

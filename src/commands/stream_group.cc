@@ -113,13 +113,13 @@ void destroy(WriteContext& ctx, Args args) {
   // Consumers that wait are told.
   constexpr types::Touch kTold = types::Touch::kFed;
   if (is_large_removal(stream.record(), group->consumers + group->pending)) {
-    const auto rest =
-        leave_rest(ctx, args[2], stream.record(),
-                   [group = *group](types::KeyReader& keys, const types::Record& record,
-                                    const types::PutElement& put, data::SpillSort&) {
-                     return types::stream_without_group(keys.data(), record, group, put);
-                   },
-                   kTold);
+    const auto rest = leave_rest(
+        ctx, args[2], stream.record(),
+        [group = *group](types::KeyReader& keys, const types::Record& record,
+                         const types::PutElement& put, data::SpillSort&) {
+          return types::stream_without_group(keys.data(), record, group, put);
+        },
+        kTold);
     if (!rest) return;
   } else {
     stream->destroy(*group);

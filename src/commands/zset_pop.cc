@@ -41,19 +41,19 @@ std::string item_of(double score, std::string_view member) {
 std::shared_ptr<data::SpillSort> take_many(WriteContext& ctx, std::string_view name,
                                            const Record& before, End end,
                                            const types::RankRange& ranks) {
-  const auto rest = leave_rest(
-      ctx, name, before,
-      [ranks, end, limits = zset_limits(ctx)](types::KeyReader& keys, const Record& record,
-                                              const types::PutElement& put,
-                                              data::SpillSort& taken) {
-        return types::rest_of_sorted_set(
-            keys.data(), record, limits, put,
-            [&](uint64_t rank, std::string_view member, double score) {
-              if (rank < ranks.first || rank >= ranks.end) return false;
-              taken.add(next_place(taken, end == End::kMax), item_of(score, member));
-              return true;
-            });
-      });
+  const auto rest =
+      leave_rest(ctx, name, before,
+                 [ranks, end, limits = zset_limits(ctx)](
+                     types::KeyReader& keys, const Record& record, const types::PutElement& put,
+                     data::SpillSort& taken) {
+                   return types::rest_of_sorted_set(
+                       keys.data(), record, limits, put,
+                       [&](uint64_t rank, std::string_view member, double score) {
+                         if (rank < ranks.first || rank >= ranks.end) return false;
+                         taken.add(next_place(taken, end == End::kMax), item_of(score, member));
+                         return true;
+                       });
+                 });
   return rest ? rest->taken : nullptr;
 }
 

@@ -279,10 +279,10 @@ bool remove_ranks(WriteContext& ctx, std::string_view key, const Record& record,
       ctx, key, record,
       [ranks, limits = zset_limits(ctx)](types::KeyReader& keys, const Record& from,
                                          const types::PutElement& put, data::SpillSort&) {
-        return types::rest_of_sorted_set(
-            keys.data(), from, limits, put, [&](uint64_t rank, std::string_view, double) {
-              return rank >= ranks.first && rank < ranks.end;
-            });
+        return types::rest_of_sorted_set(keys.data(), from, limits, put,
+                                         [&](uint64_t rank, std::string_view, double) {
+                                           return rank >= ranks.first && rank < ranks.end;
+                                         });
       });
   return rest.has_value();
 }

@@ -60,6 +60,8 @@ struct BuiltBeside : contract::PoolResult {
 std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Recipe& recipe,
                                           const MakeRest& make) {
   const Names sources(recipe.sources.begin(), recipe.sources.end());
+  // They changed while it was built: not a second time.
+  if (ctx.earlier) ctx.hold({});
   return ctx.from_pool<BuiltBeside>(
       [&](const BuiltBeside& made) {
         return made.source_states == states(ctx.keys, ctx.db, sources);

@@ -39,8 +39,8 @@ struct Rest {
   types::BuiltValue value;
   std::shared_ptr<SpillSort> taken;
 };
-using MakeRest = std::function<types::BuiltValue(types::KeyReader& keys, const types::PutElement& put,
-                                                 SpillSort& taken)>;
+using MakeRest = std::function<types::BuiltValue(types::KeyReader& keys,
+                                                 const types::PutElement& put, SpillSort& taken)>;
 [[nodiscard]] std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
                                              const MakeRest& make);
 

@@ -16,8 +16,8 @@ BuiltValue rest_of_stream(storage::Reader& data, const Record& record, const Str
   notes.first = {};
   const std::string entries = stream_prefix(StreamPart::kEntry);
   uint64_t seen = 0;
-  BuiltValue rest = copy_collection(
-      data, record, put, [&](Space, std::string_view element, std::string_view) {
+  BuiltValue rest =
+      copy_collection(data, record, put, [&](Space, std::string_view element, std::string_view) {
         if (!element.starts_with(entries)) return true;
         if (seen++ == gone) notes.first = entry_id(element);
         return seen > gone;
@@ -37,10 +37,10 @@ BuiltValue stream_without_group(storage::Reader& data, const Record& record,
   const std::string parts[] = {group_prefix(StreamPart::kConsumer, group.number),
                                group_prefix(StreamPart::kPending, group.number),
                                group_prefix(StreamPart::kOwned, group.number)};
-  BuiltValue rest = copy_collection(
-      data, record, put, [&](Space, std::string_view element, std::string_view) {
-        return element != key && !element.starts_with(parts[0]) &&
-               !element.starts_with(parts[1]) && !element.starts_with(parts[2]);
+  BuiltValue rest =
+      copy_collection(data, record, put, [&](Space, std::string_view element, std::string_view) {
+        return element != key && !element.starts_with(parts[0]) && !element.starts_with(parts[1]) &&
+               !element.starts_with(parts[2]);
       });
   rest.payload.clear();
   encode_notes(notes, &rest.payload);

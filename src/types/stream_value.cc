@@ -62,8 +62,8 @@ uint64_t StreamReader::walk_trimmed(const StreamTrim& trim,
                                     const std::function<bool(StreamId id)>& each) const {
   uint64_t seen = 0;
   walk(notes_.first, kStreamIdMax, false, [&](StreamId id, const StreamFields&) {
-    const bool goes = seen < trim.at_most &&
-                      (trim.min_id ? id < *trim.min_id : length_ - seen > trim.length);
+    const bool goes =
+        seen < trim.at_most && (trim.min_id ? id < *trim.min_id : length_ - seen > trim.length);
     return goes && ++seen != 0 && each(id);
   });
   // The last step may be a short one.
