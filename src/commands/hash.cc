@@ -5,6 +5,7 @@
 
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/commands/large_removal.h"
 
 namespace ingot::commands {
 namespace {
@@ -97,8 +98,22 @@ void hdel(WriteContext& ctx, Args args) {
   if (!hash) return;
   if (!hash.exists()) return ctx.reply.integer(0);
   int64_t removed = 0;
-  for (std::string_view field : args.subspan(2)) removed += hash->remove(field);
-  const bool any_left = hash->finish();
+  bool any_left = true;
+  if (is_large_removal(hash.record(), args.size() - 2)) {
+    const auto rest = leave_rest(
+        ctx, args[1], hash.record(),
+        [gone = Named(args.subspan(2))](types::KeyReader& keys, const types::Record& record,
+                                        const types::PutElement& put, data::SpillSort&) {
+          return types::rest_of_hash(keys.data(), record, keys.now_ms(), put,
+                                     [&](std::string_view field) { return gone.contains(field); });
+        });
+    if (!rest) return;
+    removed = static_cast<int64_t>(rest->value.changes);
+    any_left = rest->value.size != 0;
+  } else {
+    for (std::string_view field : args.subspan(2)) removed += hash->remove(field);
+    any_left = hash->finish();
+  }
   if (removed != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
   if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   ctx.reply.integer(removed);

@@ -10,6 +10,7 @@
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
+#include "src/commands/list_removal.h"
 #include "src/commands/pop_count.h"
 #include "src/contract/thresholds.h"
 
@@ -43,6 +44,15 @@ void rpushx(WriteContext& ctx, Args args) {
   push(ctx, args, ListEnd::kRight, true);
 }
 
+void reply_many(WriteContext& ctx, std::string_view key, const types::Record& record, ListEnd end,
+                uint64_t count) {
+  const auto taken = take_elements(ctx, key, record, end, count);
+  if (!taken) return;
+  tell_removal(ctx, key, pop_event(end), count < record.collection()->count);
+  ctx.reply.array(count);
+  reply_taken(ctx, taken, [](std::string_view element, ReplySink& reply) { reply.bulk(element); });
+}
+
 void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
   if (args.size() > 3) return ctx.reply.error(contract::wrong_arity_error(name));
   const bool counted = args.size() == 3;
@@ -58,6 +68,9 @@ void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
   if (count == 0) return ctx.reply.array(0);
   std::string element;
   count = std::min(count, list->length());
+  if (is_large_removal(list.record(), count)) {
+    return reply_many(ctx, args[1], list.record(), end, count);
+  }
   if (counted) ctx.reply.array(count);
   for (uint64_t i = 0; i < count && !ctx.keys.data().failed(); ++i) {
     list->pop(end, &element);
@@ -111,10 +124,19 @@ void linsert(WriteContext& ctx, Args args) {
   auto list = open_list(ctx, args[1]);
   if (!list) return;
   if (!list.exists()) return ctx.reply.integer(0);
-  if (!list->insert(*before_it, args[3], args[4])) return ctx.reply.integer(-1);
-  list->finish();
+  uint64_t length = 0;
+  if (list->length() > contract::kSearchedByWriter) {
+    const auto long_one = insert_element(
+        ctx, args[1], list.record(), {.before = *before_it, .pivot = args[3], .element = args[4]});
+    if (!long_one) return;
+    length = *long_one;
+  } else if (list->insert(*before_it, args[3], args[4])) {
+    list->finish();
+    length = list->length();
+  }
+  if (length == 0) return ctx.reply.integer(-1);
   ctx.keys.notify(notify::kList, "linsert", ctx.db, args[1]);
-  ctx.reply.integer(static_cast<int64_t>(list->length()));
+  ctx.reply.integer(static_cast<int64_t>(length));
 }
 
 void lrem(WriteContext& ctx, Args args) {
@@ -124,9 +146,17 @@ void lrem(WriteContext& ctx, Args args) {
   auto list = open_list(ctx, args[1]);
   if (!list) return;
   if (!list.exists()) return ctx.reply.integer(0);
-  const uint64_t removed = list->remove(count, args[3]);
-  if (removed != 0) finish_removal(ctx, *list, args[1], "lrem");
-  ctx.reply.integer(static_cast<int64_t>(removed));
+  Removed removed;
+  if (list->length() > contract::kSearchedByWriter) {
+    const auto long_one = remove_matches(ctx, args[1], list.record(), count, args[3]);
+    if (!long_one) return;
+    removed = *long_one;
+  } else {
+    removed.count = list->remove(count, args[3]);
+    if (removed.count != 0) removed.left = list->finish();
+  }
+  if (removed.count != 0) tell_removal(ctx, args[1], "lrem", removed.left);
+  ctx.reply.integer(static_cast<int64_t>(removed.count));
 }
 
 // What a start and an end that count from both sides select, as [first, end).
@@ -157,6 +187,8 @@ void ltrim(WriteContext& ctx, Args args) {
   if (kept.first == kept.end) {
     ctx.keys.remove(ctx.db, args[1], list.record());
     left = false;
+  } else if (is_large_removal(list.record(), list->length() - (kept.end - kept.first))) {
+    if (!leave_elements(ctx, args[1], list.record(), kept.first, kept.end)) return;
   } else {
     // In Redis the key counts as modified even when nothing goes.
     if (kept.first == 0 && kept.end == list->length()) ctx.keys.touch(ctx.db, args[1]);

@@ -8,6 +8,7 @@
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/list_key.h"
+#include "src/commands/list_removal.h"
 
 namespace ingot::commands {
 namespace {
@@ -118,12 +119,26 @@ void brpop(WriteContext& ctx, Args args) {
   blocking_pop(ctx, args, ListEnd::kRight);
 }
 
+void reply_many(WriteContext& ctx, std::string_view name, const Record& before, ListEnd end,
+                uint64_t count) {
+  const auto taken = take_elements(ctx, name, before, end, count);
+  if (!taken) return;
+  tell_removal(ctx, name, pop_event(end), count < before.collection()->count);
+  ctx.reply.array(2);
+  ctx.reply.bulk(name);
+  ctx.reply.array(count);
+  reply_taken(ctx, taken, [](std::string_view element, ReplySink& reply) { reply.bulk(element); });
+}
+
 Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
   const ListEnd end = pop.from_second_end ? ListEnd::kRight : ListEnd::kLeft;
   return serve_first(ctx, pop.keys, storage::ValueType::kList,
                      [&](std::string_view name, const Record& before) {
                        types::ListWriter list = list_writer(ctx, name, &before);
                        const uint64_t count = std::min(pop.count, list.length());
+                       if (is_large_removal(before, count)) {
+                         return reply_many(ctx, name, before, end, count);
+                       }
                        ctx.reply.array(2);
                        ctx.reply.bulk(name);
                        ctx.reply.array(count);

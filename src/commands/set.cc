@@ -7,9 +7,11 @@
 #include "src/commands/element_reply.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/set_key.h"
 #include "src/contract/thresholds.h"
 #include "src/types/member_table.h"
+#include "src/types/set_builder.h"
 
 namespace ingot::commands {
 namespace {
@@ -30,9 +32,27 @@ void srem(WriteContext& ctx, Args args) {
   auto set = open_set(ctx, args[1]);
   if (!set) return;
   int64_t removed = 0;
-  for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
+  bool left = true;
+  if (is_large_removal(set.record(), args.size() - 2)) {
+    const auto rest =
+        leave_rest(ctx, args[1], set.record(),
+                   [gone = Named(args.subspan(2)), limits = set_limits(ctx)](
+                       types::KeyReader& keys, const types::Record& record,
+                       const types::PutElement& put, data::SpillSort&) {
+                     types::BuiltValue built = types::rest_of_set(
+                         keys.data(), record, limits, put,
+                         [&](std::string_view member) { return gone.contains(member); });
+                     built.metadata.limit_passed = record.limit_passed();
+                     return built;
+                   });
+    if (!rest) return;
+    removed = static_cast<int64_t>(rest->value.changes);
+    left = rest->value.size != 0;
+  } else {
+    for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
+    if (removed != 0) left = set->finish();
+  }
   if (removed != 0) {
-    const bool left = set->finish();
     ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
     if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   }

@@ -11,6 +11,7 @@
 
 #include "src/commands/chance.h"
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/set_key.h"
 #include "src/contract/thresholds.h"
@@ -93,6 +94,11 @@ void srandmember(ReadContext& ctx, Args args) {
   for (const std::string& member : members) ctx.reply.bulk(member);
 }
 
+void tell_pop(WriteContext& ctx, std::string_view name, bool left) {
+  ctx.keys.notify(notify::kSet, "spop", ctx.db, name);
+  if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, name);
+}
+
 // Removes the members from a set that had them; `most_go` when few are left: then Redis builds the
 // rest anew, which may be an intset again.
 void take_away(WriteContext& ctx, std::string_view name, const Record& record,
@@ -116,6 +122,47 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
   set.finish();
 }
 
+// The same of a large set, beside the writer. Some members are drawn there and removed here, very
+// many are drawn while the rest is made.
+void pop_many(WriteContext& ctx, std::string_view name, const Record& record, uint64_t count,
+              bool most_go) {
+  const auto rest = leave_rest(ctx, name, record,
+                               [count, most_go, limits = set_limits(ctx)](
+                                   types::KeyReader& keys, const Record& from,
+                                   const types::PutElement& put, data::SpillSort& taken) {
+                                 SetReader set(keys.data(), from);
+                                 if (count <= contract::kRemovedByWriter && !most_go) {
+                                   for (const std::string& member : draw_distinct(set, count)) {
+                                     taken.add(next_place(taken), member);
+                                   }
+                                   return types::BuiltValue{};
+                                 }
+                                 uint64_t left = set.size();
+                                 types::BuiltValue built = types::rest_of_set(
+                                     keys.data(), from, limits, put, [&](std::string_view member) {
+                                       if (left == 0 || dice()() % left-- >= count - taken.size())
+                                         return false;
+                                       taken.add(next_place(taken), member);
+                                       return true;
+                                     });
+                                 if (!most_go) built.metadata.limit_passed = from.limit_passed();
+                                 return built;
+                               });
+  if (!rest) return;
+  bool is_left = rest->value.size != 0;
+  if (rest->value.changes == 0) {
+    types::SetWriter set = set_writer(ctx, name, &record);
+    const storage::Status status = rest->taken->walk(
+        {}, [&](std::string_view, std::string_view member) { return set.remove(member); });
+    if (!status.ok()) return ctx.keys.data().latch_error(status);
+    is_left = set.finish();
+  }
+  tell_pop(ctx, name, is_left);
+  ctx.reply.set(rest->taken->size());
+  reply_taken(ctx, rest->taken,
+              [](std::string_view member, ReplySink& reply) { reply.bulk(member); });
+}
+
 void spop(WriteContext& ctx, Args args) {
   const bool one = args.size() == 2;
   uint64_t count = 1;
@@ -130,15 +177,19 @@ void spop(WriteContext& ctx, Args args) {
   if (!set.exists()) return one ? ctx.reply.null() : ctx.reply.set(0);
   if (count == 0) return ctx.reply.set(0);
   const uint64_t size = set->size();
-  const std::vector<std::string> members = draw_distinct(*set, std::min(count, size));
-  if (ctx.keys.data().failed()) return;
-  ctx.keys.notify(notify::kSet, "spop", ctx.db, args[1]);
-  if (count >= size) {
-    ctx.keys.remove(ctx.db, args[1], set.record());
-    ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  } else {
-    take_away(ctx, args[1], set.record(), members, !one && (size - count) * 5 <= count);
+  count = std::min(count, size);
+  const bool most_go = !one && (size - count) * 5 <= count;
+  if (is_large_removal(set.record(), count, contract::kDrawnByWriter)) {
+    return pop_many(ctx, args[1], set.record(), count, most_go);
   }
+  const std::vector<std::string> members = draw_distinct(*set, count);
+  if (ctx.keys.data().failed()) return;
+  if (count == size) {
+    ctx.keys.remove(ctx.db, args[1], set.record());
+  } else {
+    take_away(ctx, args[1], set.record(), members, most_go);
+  }
+  tell_pop(ctx, args[1], count != size);
   if (one) return ctx.reply.bulk(members.front());
   ctx.reply.set(members.size());
   for (const std::string& member : members) ctx.reply.bulk(member);

@@ -75,20 +75,31 @@ Options parse(ArgReader& reader, bool may_store) {
   return options;
 }
 
+// "prefix*suffix" or "prefix*suffix->field".
+struct Pattern {
+  std::string_view prefix, suffix, field;
+};
+std::optional<Pattern> read_pattern(std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return std::nullopt;
+  Pattern read{.prefix = pattern.substr(0, star), .suffix = pattern.substr(star + 1), .field = {}};
+  const size_t arrow = read.suffix.find("->");
+  if (arrow != std::string_view::npos && arrow + 2 < read.suffix.size()) {
+    read.field = read.suffix.substr(arrow + 2);
+    read.suffix = read.suffix.substr(0, arrow);
+  }
+  return read;
+}
+
 // The value that a pattern names for an element: "#" the element itself, "k*" the string of that
 // key, "k*->f" the field of that hash.
 std::optional<std::string> look_up(types::KeyReader& keys, int db, std::string_view pattern,
                                    std::string_view element) {
   if (pattern == "#") return std::string(element);
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return std::nullopt;
-  std::string_view suffix = pattern.substr(star + 1), field;
-  const size_t arrow = suffix.find("->");
-  if (arrow != std::string_view::npos && arrow + 2 < suffix.size()) {
-    field = suffix.substr(arrow + 2);
-    suffix = suffix.substr(0, arrow);
-  }
-  const std::string name = std::string(pattern.substr(0, star)).append(element).append(suffix);
+  const auto named = read_pattern(pattern);
+  if (!named) return std::nullopt;
+  const auto& [prefix, suffix, field] = *named;
+  const std::string name = std::string(prefix).append(element).append(suffix);
   Record record;
   if (!keys.find(db, name, &record)) return std::nullopt;
   std::string held;
@@ -264,30 +275,39 @@ types::BuiltValue build_list(data::Services& services, types::KeyReader& keys, i
   return list.finish();
 }
 
-// Whether other keys decide about the result; which ones is not told by the arguments.
-bool looks_elsewhere(const Options& options) {
-  return (options.by && !options.unsorted()) ||
-         std::ranges::any_of(options.get, [](std::string_view get) { return get != "#"; });
+// Which other keys decide about the result: "prefix*suffix".
+std::vector<std::string> looked_up(const Options& options) {
+  std::vector<std::string> keys;
+  const auto note = [&](std::string_view pattern) {
+    const auto named = read_pattern(pattern);
+    if (named) keys.push_back(std::string(named->prefix).append("*").append(named->suffix));
+  };
+  if (options.by) note(*options.by);
+  for (const std::string_view pattern : options.get) note(pattern);
+  return keys;
 }
 
 void store_sorted(WriteContext& ctx, Args args, const Request& request) {
   const bool is_large =
       request.exists && size_of(ctx.keys.data(), request.record) > contract::kMadeByWriter;
-  store_result(ctx,
-               {.target = *request.options.store,
-                .recipe = {.sources = args.subspan(1, 1),
-                           .is_large = is_large,
-                           .by_writer = looks_elsewhere(request.options)},
-                .kind = types::notify::kList,
-                .event = "sortstore"},
-               [&services = ctx.data, db = ctx.db, source = args[1], given = request.options](
-                   types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-                 Record record;
-                 if (!keys.find(db, source, &record) || !can_be_sorted(record)) return {};
-                 Options options = given;
-                 order_for_storing(record, &options);
-                 return build_list(services, keys, db, record, options, put);
-               });
+  auto others = looked_up(request.options);
+  const bool in_exec = !ctx.may_block;  // it may have changed some of them
+  const bool by_writer = in_exec && !others.empty();
+  if (is_large && !by_writer) ctx.hold(std::move(others));
+  store_result(
+      ctx,
+      {.target = *request.options.store,
+       .recipe = {.sources = args.subspan(1, 1), .is_large = is_large, .by_writer = by_writer},
+       .kind = types::notify::kList,
+       .event = "sortstore"},
+      [&services = ctx.data, db = ctx.db, source = args[1], given = request.options](
+          types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+        Record record;
+        if (!keys.find(db, source, &record) || !can_be_sorted(record)) return {};
+        Options options = given;
+        order_for_storing(record, &options);
+        return build_list(services, keys, db, record, options, put);
+      });
 }
 
 // The elements, behind the announced header. Null when the reply is made already.

@@ -47,13 +47,19 @@ void write_sorted(storage::Reader& data, const SpillSort& items, ItemRange range
 
 void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<SpillSort> items, ItemRange range,
                   WriteItem write) {
-  if (!ctx.view || range.count <= contract::kHeldElements) {
-    return write_sorted(ctx.keys.data(), *items, range, write, ctx.reply);
+  reply_sorted({.data = ctx.data, .view = ctx.view, .reader = ctx.keys.data(), .reply = ctx.reply},
+               std::move(items), range, std::move(write));
+}
+
+void reply_sorted(const SortedReply& to, std::shared_ptr<SpillSort> items, ItemRange range,
+                  WriteItem write) {
+  if (!to.view || range.count <= contract::kHeldElements) {
+    return write_sorted(to.reader, *items, range, write, to.reply);
   }
   const storage::Status status = items->keep_for_reply();
-  if (!status.ok()) return ctx.keys.data().latch_error(status);
+  if (!status.ok()) return to.reader.latch_error(status);
   auto read = [items = std::move(items), range, write = std::move(write),
-               version = ctx.reply.version(),
+               version = to.reply.version(),
                from = std::string()](storage::Reader& data, std::string* piece) mutable {
     contract::EncodedReply encoded;
     contract::RespSink sink(encoded, version);
@@ -62,7 +68,7 @@ void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<SpillSort> items, 
     *piece = std::move(encoded.bytes);
     return range.count > 0 && !data.failed();
   };
-  ctx.reply.elements(std::make_unique<data::PieceSource>(ctx.data, ctx.view, std::move(read)));
+  to.reply.elements(std::make_unique<data::PieceSource>(to.data, to.view, std::move(read)));
 }
 
 }  // namespace ingot::commands

@@ -22,8 +22,18 @@ struct ItemRange {
   uint64_t count = 0;
 };
 
+// Where a reply is read from and written to. Without a view it is made at once.
+struct SortedReply {
+  data::Services& data;
+  std::shared_ptr<const data::View> view;
+  storage::Reader& reader;
+  contract::ReplySink& reply;
+};
+
 // Behind the header that the caller has announced. `items` is finished; more than 512 of them have
 // been gathered in the reader pool.
+void reply_sorted(const SortedReply& to, std::shared_ptr<data::SpillSort> items, ItemRange range,
+                  WriteItem write);
 void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<data::SpillSort> items,
                   ItemRange range, WriteItem write);
 // The same, at once.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/stream_key.h"
 #include "src/settings/config.h"
 
@@ -72,9 +73,8 @@ bool consistent(ReplySink& reply, const TrimOptions& options, bool adding) {
   return !reply.erred();
 }
 
-uint64_t trim(WriteContext& ctx, StreamWriter& stream, const TrimOptions& options) {
-  if (!options.given()) return 0;
-  StreamWriter::Trim trim{.length = options.length.value_or(0), .min_id = options.min_id};
+types::StreamTrim trim_of(WriteContext& ctx, const TrimOptions& options) {
+  types::StreamTrim trim{.length = options.length.value_or(0), .min_id = options.min_id};
   if (options.approximate) {
     // Redis removes whole nodes; ours are as many entries as one of its nodes may have.
     constexpr uint64_t kStep = 100;
@@ -85,7 +85,40 @@ uint64_t trim(WriteContext& ctx, StreamWriter& stream, const TrimOptions& option
         options.limit.value_or(node == 0 ? 100 * kStep : std::min(100 * node, kLimitMax));
     if (limit != 0) trim.at_most = limit;
   }
-  return stream.trim(trim);
+  return trim;
+}
+
+// Whether more entries may go than the writer removes.
+bool is_large_trim(const types::StreamReader& stream, const types::Record& record,
+                   const types::StreamTrim& trim) {
+  constexpr uint64_t kMost = contract::kTrimmedByWriter;
+  if (!is_large_removal(record, std::min(stream.length(), trim.at_most), kMost)) return false;
+  uint64_t going = 0;
+  if (trim.min_id) {
+    stream.walk_trimmed(trim, [&](StreamId) { return ++going <= kMost; });
+  } else if (stream.length() > trim.length) {
+    going = stream.length() - trim.length;
+  }
+  return is_large_removal(record, going, kMost);
+}
+
+// How many entries went; nothing: return at once.
+std::optional<uint64_t> trim_beside(WriteContext& ctx, std::string_view key,
+                                    const types::Record& record, const types::StreamTrim& trim) {
+  const auto rest = leave_rest(
+      ctx, key, record,
+      [trim](types::KeyReader& keys, const types::Record& from, const types::PutElement& put,
+             data::SpillSort&) { return types::rest_of_stream(keys.data(), from, trim, put); });
+  return rest ? std::optional(rest->value.changes) : std::nullopt;
+}
+
+// How many entries were trimmed.
+uint64_t add_entry(StreamWriter& stream, StreamId id, Args fields,
+                   const std::optional<types::StreamTrim>& trim) {
+  stream.add(id, fields);
+  const uint64_t gone = trim ? stream.trim(*trim) : 0;
+  stream.finish(types::Touch::kModified);
+  return gone;
 }
 
 struct WantedId {
@@ -155,12 +188,23 @@ void xadd(WriteContext& ctx, Args args) {
   if (!stream.exists() && options.only_existing) return ctx.reply.null();
   const auto id = next_id(ctx, stream->notes(), wanted);
   if (!id) return;
-  stream->add(*id, fields);
-  ctx.keys.notify(notify::kStream, "xadd", ctx.db, args[1]);
-  if (trim(ctx, *stream, options) != 0) {
-    ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
+  types::StreamTrim trim = trim_of(ctx, options);
+  uint64_t gone = 0;
+  if (options.given() && is_large_trim(*stream, stream.record(), trim)) {
+    // What is there already, beside the writer; then the new entry as ever.
+    types::StreamTrim earlier = trim;
+    if (earlier.length > 0) --earlier.length;
+    const auto beside = trim_beside(ctx, args[1], stream.record(), earlier);
+    if (!beside) return;
+    gone = *beside;
+    trim.at_most -= gone;
+    auto rest = open_stream(ctx, args[1]);
+    gone += add_entry(*rest, *id, fields, trim);
+  } else {
+    gone = add_entry(*stream, *id, fields, options.given() ? std::optional(trim) : std::nullopt);
   }
-  stream->finish(types::Touch::kModified);
+  ctx.keys.notify(notify::kStream, "xadd", ctx.db, args[1]);
+  if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
   reply_id(ctx.reply, *id);
 }
 
@@ -176,9 +220,17 @@ void xtrim(WriteContext& ctx, Args args) {
   auto stream = open_stream(ctx, args[1]);
   if (!stream) return;
   if (!stream.exists()) return ctx.reply.integer(0);
-  const uint64_t gone = trim(ctx, *stream, options);
+  const types::StreamTrim trim = trim_of(ctx, options);
+  uint64_t gone = 0;
+  if (is_large_trim(*stream, stream.record(), trim)) {
+    const auto beside = trim_beside(ctx, args[1], stream.record(), trim);
+    if (!beside) return;
+    gone = *beside;
+  } else {
+    gone = stream->trim(trim);
+    stream->finish(types::Touch::kModified);
+  }
   if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
-  stream->finish(types::Touch::kModified);
   ctx.reply.integer(static_cast<int64_t>(gone));
 }
 

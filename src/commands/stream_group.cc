@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/stream_key.h"
 #include "src/contract/help.h"
 
@@ -109,9 +110,21 @@ void destroy(WriteContext& ctx, Args args) {
   if (!is_there(ctx, stream)) return;
   const auto group = stream->group(args[3]);
   if (!group) return ctx.reply.integer(0);
-  stream->destroy(*group);
   // Consumers that wait are told.
-  stream->finish(types::Touch::kFed);
+  constexpr types::Touch kTold = types::Touch::kFed;
+  if (is_large_removal(stream.record(), group->consumers + group->pending)) {
+    const auto rest = leave_rest(
+        ctx, args[2], stream.record(),
+        [group = *group](types::KeyReader& keys, const types::Record& record,
+                         const types::PutElement& put, data::SpillSort&) {
+          return types::stream_without_group(keys.data(), record, group, put);
+        },
+        kTold);
+    if (!rest) return;
+  } else {
+    stream->destroy(*group);
+    stream->finish(kTold);
+  }
   ctx.keys.notify(notify::kStream, "xgroup-destroy", ctx.db, args[2]);
   ctx.reply.integer(1);
 }

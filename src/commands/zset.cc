@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/zset_key.h"
+#include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
 namespace {
@@ -116,8 +118,25 @@ void zrem(WriteContext& ctx, Args args) {
   auto set = open_zset(ctx, args[1]);
   if (!set) return;
   int64_t removed = 0;
-  for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
-  if (removed != 0) finish_removal(ctx, *set, args[1], "zrem");
+  bool left = true;
+  if (is_large_removal(set.record(), args.size() - 2, contract::kRemovedSingly)) {
+    const auto rest = leave_rest(
+        ctx, args[1], set.record(),
+        [gone = Named(args.subspan(2)), limits = zset_limits(ctx)](
+            types::KeyReader& keys, const types::Record& record, const types::PutElement& put,
+            data::SpillSort&) {
+          return types::rest_of_sorted_set(
+              keys.data(), record, limits, put,
+              [&](uint64_t, std::string_view member, double) { return gone.contains(member); });
+        });
+    if (!rest) return;
+    removed = static_cast<int64_t>(rest->value.changes);
+    left = rest->value.size != 0;
+  } else {
+    for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
+    if (removed != 0) left = set->finish();
+  }
+  if (removed != 0) tell_removal(ctx, args[1], "zrem", left);
   ctx.reply.integer(removed);
 }
 

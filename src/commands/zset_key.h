@@ -37,10 +37,9 @@ auto read_zset(Context& ctx, std::string_view key) {
   });
 }
 
-// Stores a sorted set that members were taken from, and tells so.
-inline void finish_removal(contract::WriteContext& ctx, types::SortedSetWriter& set,
-                           std::string_view key, std::string_view event) {
-  const bool left = set.finish();
+// Tells that members were taken from a sorted set that was stored.
+inline void tell_removal(contract::WriteContext& ctx, std::string_view key, std::string_view event,
+                         bool left) {
   ctx.keys.notify(types::notify::kZset, event, ctx.db, key);
   if (!left) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, key);
 }

@@ -1,6 +1,9 @@
 // Taking from the ends of sorted sets: ZPOPMIN, ZPOPMAX, ZMPOP and the forms that wait.
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,8 +11,10 @@
 
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/pop_count.h"
 #include "src/commands/zset_key.h"
+#include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
 namespace {
@@ -19,23 +24,82 @@ using types::ScoredMember;
 
 enum class End : uint8_t { kMin, kMax };
 
-// Takes members from a sorted set and the record that it was read from.
-std::vector<ScoredMember> take(WriteContext& ctx, std::string_view name,
-                               types::SortedSetReader& set, const Record& before, End end,
-                               uint64_t count) {
-  std::vector<ScoredMember> taken;
+// What was taken, in the order of the reply.
+struct Taken {
+  std::vector<ScoredMember> few;
+  std::shared_ptr<data::SpillSort> many;  // or null
+  uint64_t size() const { return many ? many->size() : few.size(); }
+};
+
+// The score's bytes (u64le) before the member.
+std::string item_of(double score, std::string_view member) {
+  std::string item;
+  storage::append_le64(&item, std::bit_cast<uint64_t>(score));
+  return item.append(member);
+}
+
+std::shared_ptr<data::SpillSort> take_many(WriteContext& ctx, std::string_view name,
+                                           const Record& before, End end,
+                                           const types::RankRange& ranks) {
+  const auto rest =
+      leave_rest(ctx, name, before,
+                 [ranks, end, limits = zset_limits(ctx)](
+                     types::KeyReader& keys, const Record& record, const types::PutElement& put,
+                     data::SpillSort& taken) {
+                   return types::rest_of_sorted_set(
+                       keys.data(), record, limits, put,
+                       [&](uint64_t rank, std::string_view member, double score) {
+                         if (rank < ranks.first || rank >= ranks.end) return false;
+                         taken.add(next_place(taken, end == End::kMax), item_of(score, member));
+                         return true;
+                       });
+                 });
+  return rest ? rest->taken : nullptr;
+}
+
+// Takes members from a sorted set and the record that it was read from. Nothing: return at once.
+std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::SortedSetReader& set,
+                          const Record& before, End end, uint64_t count) {
+  Taken taken;
   count = std::min(count, set.size());
   const types::RankRange ranks =
       end == End::kMin ? types::RankRange{.first = 0, .end = count}
                        : types::RankRange{.first = set.size() - count, .end = set.size()};
-  set.walk(ranks, end == End::kMax, [&](std::string_view member, double score) {
-    taken.push_back({.score = score, .member = std::string(member)});
-    return true;
-  });
-  types::SortedSetWriter writer = zset_writer(ctx, name, &before);
-  for (const ScoredMember& each : taken) writer.remove(each.member);
-  finish_removal(ctx, writer, name, end == End::kMin ? "zpopmin" : "zpopmax");
+  bool left = count < set.size();
+  if (is_large_removal(before, count)) {
+    taken.many = take_many(ctx, name, before, end, ranks);
+    if (!taken.many) return std::nullopt;
+  } else {
+    set.walk(ranks, end == End::kMax, [&](std::string_view member, double score) {
+      taken.few.push_back({.score = score, .member = std::string(member)});
+      return true;
+    });
+    types::SortedSetWriter writer = zset_writer(ctx, name, &before);
+    writer.remove(ranks);
+    left = writer.finish();
+  }
+  if (ctx.keys.data().failed()) return std::nullopt;
+  tell_removal(ctx, name, end == End::kMin ? "zpopmin" : "zpopmax", left);
   return taken;
+}
+
+void write_member(ReplySink& reply, bool nested, std::string_view member, double score) {
+  if (nested) reply.array(2);
+  reply.bulk(member);
+  reply.real(score);
+}
+
+// Behind the header.
+void reply_members(WriteContext& ctx, const Taken& taken, bool nested) {
+  for (const ScoredMember& each : taken.few) {
+    write_member(ctx.reply, nested, each.member, each.score);
+  }
+  if (!taken.many) return;
+  reply_taken(ctx, taken.many, [nested](std::string_view item, ReplySink& reply) {
+    if (item.size() < sizeof(double)) return;
+    write_member(reply, nested, item.substr(sizeof(double)),
+                 std::bit_cast<double>(storage::read_le64(item)));
+  });
 }
 
 void pop(WriteContext& ctx, Args args, End end) {
@@ -51,13 +115,10 @@ void pop(WriteContext& ctx, Args args, End end) {
   if (!set) return;
   if (!set.exists() || count == 0) return ctx.reply.array(0);
   const auto taken = take(ctx, args[1], *set, set.record(), end, count);
+  if (!taken) return;
   const bool nested = counted && ctx.reply.version() > 2;
-  ctx.reply.array(nested ? taken.size() : 2 * taken.size());
-  for (const ScoredMember& each : taken) {
-    if (nested) ctx.reply.array(2);
-    ctx.reply.bulk(each.member);
-    ctx.reply.real(each.score);
-  }
+  ctx.reply.array(nested ? taken->size() : 2 * taken->size());
+  reply_members(ctx, *taken, nested);
 }
 
 void zpopmin(WriteContext& ctx, Args args) {
@@ -75,11 +136,10 @@ void blocking_pop(WriteContext& ctx, Args args, End end) {
                                 [&](std::string_view name, const Record& before) {
                                   types::SortedSetReader set(ctx.keys.data(), before);
                                   const auto taken = take(ctx, name, set, before, end, 1);
-                                  if (taken.empty()) return;  // reading failed, which is latched
+                                  if (!taken) return;
                                   ctx.reply.array(3);
                                   ctx.reply.bulk(name);
-                                  ctx.reply.bulk(taken.front().member);
-                                  ctx.reply.real(taken.front().score);
+                                  reply_members(ctx, *taken, /*nested=*/false);
                                 });
   if (tried == Try::kNothing) wait_for(ctx, keys, *until_ms);
 }
@@ -97,14 +157,11 @@ Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
                        types::SortedSetReader set(ctx.keys.data(), before);
                        const End end = pop.from_second_end ? End::kMax : End::kMin;
                        const auto taken = take(ctx, name, set, before, end, pop.count);
+                       if (!taken) return;
                        ctx.reply.array(2);
                        ctx.reply.bulk(name);
-                       ctx.reply.array(taken.size());
-                       for (const ScoredMember& each : taken) {
-                         ctx.reply.array(2);
-                         ctx.reply.bulk(each.member);
-                         ctx.reply.real(each.score);
-                       }
+                       ctx.reply.array(taken->size());
+                       reply_members(ctx, *taken, /*nested=*/true);
                      });
 }
 

@@ -10,6 +10,7 @@
 
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
+#include "src/commands/large_removal.h"
 #include "src/commands/store_result.h"
 #include "src/commands/zset_key.h"
 #include "src/contract/thresholds.h"
@@ -266,6 +267,26 @@ void zlexcount(ReadContext& ctx, Args args) {
   count(ctx, args, By::kLex);
 }
 
+// False: return at once.
+bool remove_ranks(WriteContext& ctx, std::string_view key, const Record& record,
+                  const RankRange& ranks) {
+  if (!is_large_removal(record, ranks.size())) {
+    types::SortedSetWriter writer = zset_writer(ctx, key, &record);
+    writer.remove(ranks);
+    return writer.finish();
+  }
+  const auto rest = leave_rest(
+      ctx, key, record,
+      [ranks, limits = zset_limits(ctx)](types::KeyReader& keys, const Record& from,
+                                         const types::PutElement& put, data::SpillSort&) {
+        return types::rest_of_sorted_set(keys.data(), from, limits, put,
+                                         [&](uint64_t rank, std::string_view, double) {
+                                           return rank >= ranks.first && rank < ranks.end;
+                                         });
+      });
+  return rest.has_value();
+}
+
 void remove_range(WriteContext& ctx, Args args, By by, std::string_view event) {
   Query query{.by = by, .direction = Direction::kForward};
   const std::string error = read_bounds(args[2], args[3], &query);
@@ -279,14 +300,8 @@ void remove_range(WriteContext& ctx, Args args, By by, std::string_view event) {
     ctx.keys.notify(notify::kZset, event, ctx.db, args[1]);
     ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   } else if (ranks.size() != 0) {
-    std::vector<std::string> members;
-    set->walk(ranks, false, [&](std::string_view member, double) {
-      members.emplace_back(member);
-      return true;
-    });
-    types::SortedSetWriter writer = zset_writer(ctx, args[1], &set.record());
-    for (const std::string& member : members) writer.remove(member);
-    finish_removal(ctx, writer, args[1], event);
+    if (!remove_ranks(ctx, args[1], set.record(), ranks)) return;
+    ctx.keys.notify(notify::kZset, event, ctx.db, args[1]);
   }
   ctx.reply.integer(static_cast<int64_t>(ranks.size()));
 }

@@ -111,12 +111,19 @@ class WriteContext {
     return keys.data().failed() ? nullptr : result;
   }
 
+  // Before from_pool(): commands of others that name a key of this unit, or one like these patterns
+  // (any text for the "*"), wait until it is over.
+  void hold(std::vector<std::string> patterns) {
+    if (!holds_) holds_ = std::move(patterns);
+  }
+
   // Waits instead of answering; the handler, which wrote nothing, returns right after.
   void block(Block block) { block_ = std::move(block); }
 
   // What the run asked for instead of answering. Not private, so that the context stays an
   // aggregate.
   PoolWork work_ = {};
+  std::optional<std::vector<std::string>> holds_ = {};
   std::optional<Block> block_ = {};
 };
 

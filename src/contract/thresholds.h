@@ -21,6 +21,17 @@ inline constexpr uint64_t kStringByWriterBytes = 1 << 20;   // of a string that 
 inline constexpr size_t kRestoredByWriterBytes = 16 << 10;  // of a dump
 inline constexpr uint64_t kSplicedByWriterBytes = 4 << 20;  // of an argument that came large
 
+// A unit changes no more elements of a collection than this; more of them leave it a new one.
+inline constexpr uint64_t kRemovedByWriter = 4096;
+// Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.
+inline constexpr uint64_t kTrimmedByWriter = 10'000;
+// Drawn at random: some seeks for each.
+inline constexpr uint64_t kDrawnByWriter = 128;
+// Removed one by one: a seek or a leaf for each.
+inline constexpr uint64_t kRemovedSingly = 1024;
+// Elements of a list that LINSERT and LREM look at.
+inline constexpr uint64_t kSearchedByWriter = 4096;
+
 // --- held -> streamed: a longer reply is made while the client takes it
 
 // Fewer take some hundred microseconds at most.

@@ -14,6 +14,9 @@ using storage::Space;
 namespace {
 
 constexpr size_t kBatchBytes = 512 << 10;
+// The writer's commit may have to wait for one batch, which takes its time for each record. (Where
+// each is synced, that is what takes time.)
+constexpr size_t kBatchRecords = 512;
 constexpr std::string_view kMarker{"\0", 1};
 
 // With appendfsync always the writer's commit would have to wait for all these bytes.
@@ -60,7 +63,9 @@ void BuiltCollection::put(Space space, std::string_view element, std::string_vie
     marked_ = true;
   }
   batch_->put(space, storage::collection_begin(id_).append(element), record);
-  if (batch_->bytes() >= kBatchBytes) write_batch();
+  const bool is_long =
+      ++batch_records_ >= kBatchRecords && durability_ == storage::Durability::kBuffered;
+  if (is_long || batch_->bytes() >= kBatchBytes) write_batch();
 }
 
 void BuiltCollection::flush() {
@@ -72,6 +77,7 @@ void BuiltCollection::flush() {
 void BuiltCollection::write_batch() {
   status_ = services_.store.engine().write(*batch_, durability_);
   batch_->clear();
+  batch_records_ = 0;
 }
 
 bool BuiltCollection::link(types::KeyWriter& keys) {

@@ -44,6 +44,7 @@ class BuiltCollection {
   const storage::CollectionId id_;
   const storage::Durability durability_;
   std::unique_ptr<storage::Batch> batch_;
+  size_t batch_records_ = 0;
   storage::Status status_;
   bool marked_ = false;  // the garbage record is in the batch or written
   bool linked_ = false;  // by a run; whether it was committed only the engine knows

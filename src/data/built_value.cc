@@ -27,29 +27,61 @@ Names states(types::KeyReader& keys, int db, const Names& names) {
   return states;
 }
 
-// A value whose elements are in the engine already.
+// A value whose elements are in the engine already, and what was taken to make it.
 struct BuiltBeside : contract::PoolResult {
   BuiltBeside(Services& services, types::KeyReader& keys, int db, const Names& sources,
-              const MakeValue& make)
+              const MakeRest& make)
       : collection(services),
-        source_states(states(keys, db, sources)),
-        value(make(keys, [&](Space space, std::string_view element, std::string_view record) {
+        taken(std::make_shared<SpillSort>(services)),
+        source_states(states(keys, db, sources)) {
+    value = make(
+        keys,
+        [&](Space space, std::string_view element, std::string_view record) {
           collection.put(space, element, record);
-          latch_failure(keys);
-        })) {
+          latch_failure(keys, collection.status());
+        },
+        *taken);
     collection.flush();
-    latch_failure(keys);
+    latch_failure(keys, collection.status());
+    latch_failure(keys, taken->finish());
   }
 
   // At once, so that whoever makes the value stops where the disk is full.
-  void latch_failure(types::KeyReader& keys) {
-    if (!collection.status().ok()) keys.data().latch_error(collection.status());
+  static void latch_failure(types::KeyReader& keys, const storage::Status& status) {
+    if (!status.ok()) keys.data().latch_error(status);
   }
 
   BuiltCollection collection;
+  std::shared_ptr<SpillSort> taken;
   const Names source_states;
   BuiltValue value;
 };
+
+std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Recipe& recipe,
+                                          const MakeRest& make) {
+  const Names sources(recipe.sources.begin(), recipe.sources.end());
+  // They changed while it was built: not a second time.
+  if (ctx.earlier) ctx.hold({});
+  return ctx.from_pool<BuiltBeside>(
+      [&](const BuiltBeside& made) {
+        return made.source_states == states(ctx.keys, ctx.db, sources);
+      },
+      [&services = ctx.data, db = ctx.db, sources, make](types::KeyReader& keys) {
+        return std::make_shared<BuiltBeside>(services, keys, db, sources, make);
+      },
+      ctx.in_place || recipe.by_writer);
+}
+
+// The value with its collection; nothing when reading failed.
+std::optional<BuiltValue> link(contract::WriteContext& ctx, BuiltBeside& built) {
+  BuiltValue value = built.value;
+  if (value.metadata.collection) {
+    if (!built.collection.link(ctx.keys)) return std::nullopt;
+    value.metadata.collection->id = built.collection.id();
+  }
+  if (ctx.keys.data().failed()) return std::nullopt;
+  return value;
+}
 
 }  // namespace
 
@@ -72,23 +104,24 @@ std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe&
     if (ctx.keys.data().failed()) return std::nullopt;
     return value;
   }
-  const Names sources(recipe.sources.begin(), recipe.sources.end());
-  const auto built = ctx.from_pool<BuiltBeside>(
-      [&](const BuiltBeside& made) {
-        return made.source_states == states(ctx.keys, ctx.db, sources);
-      },
-      [&services = ctx.data, db = ctx.db, sources, make](types::KeyReader& keys) {
-        return std::make_shared<BuiltBeside>(services, keys, db, sources, make);
-      },
-      ctx.in_place || recipe.by_writer);
+  const auto built = build_beside(
+      ctx, recipe, [make](types::KeyReader& keys, const types::PutElement& put, SpillSort&) {
+        return make(keys, put);
+      });
+  return built ? link(ctx, *built) : std::nullopt;
+}
+
+std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
+                               const MakeRest& make) {
+  const auto built = build_beside(ctx, {.sources = sources, .is_large = true}, make);
   if (!built) return std::nullopt;
-  BuiltValue value = built->value;
-  if (value.metadata.collection) {
-    if (!built->collection.link(ctx.keys)) return std::nullopt;
-    value.metadata.collection->id = built->collection.id();
+  // What nobody needs stays garbage.
+  if (built->value.changes == 0 || built->value.size == 0) {
+    return Rest{.value = built->value, .taken = built->taken};
   }
-  if (ctx.keys.data().failed()) return std::nullopt;
-  return value;
+  auto value = link(ctx, *built);
+  if (!value) return std::nullopt;
+  return Rest{.value = std::move(*value), .taken = built->taken};
 }
 
 }  // namespace ingot::data

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "src/contract/context.h"
+#include "src/data/spill_sort.h"
 #include "src/types/built_value.h"
 
 namespace ingot::data {
@@ -30,6 +32,18 @@ struct Recipe {
 [[nodiscard]] std::optional<types::BuiltValue> build_value(contract::WriteContext& ctx,
                                                            const Recipe& recipe,
                                                            const MakeValue& make);
+
+// What is left of a collection that very many elements are taken from: always made beside the
+// writer. `taken` sorts what the command answers, or needs to know.
+struct Rest {
+  types::BuiltValue value;
+  std::shared_ptr<SpillSort> taken;
+};
+using MakeRest = std::function<types::BuiltValue(types::KeyReader& keys,
+                                                 const types::PutElement& put, SpillSort& taken)>;
+[[nodiscard]] std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
+                                             const MakeRest& make);
+
 // Of a small one.
 types::BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make);
 

@@ -22,6 +22,8 @@ using storage::Tier;
 namespace {
 
 constexpr int kTriesBeforeDisk = 2;
+// The second one has the keys for itself; only what no key tells can spoil it.
+constexpr int kTriesInPool = 2;
 
 const std::string* refusal_for(const CommandRow& row, const Group::Refusals& refusals) {
   if ((row.flags & contract::flag::kWrite) == 0) return nullptr;
@@ -37,10 +39,11 @@ const PoolOutcome& pool_outcome(const Unit& unit, size_t index) {
   return index < unit.from_pool.size() ? unit.from_pool[index] : none;
 }
 
-Earlier earlier_runs(const WriteJob& job, const Unit& unit, size_t index) {
-  return {.result = pool_outcome(unit, index).result,
+Earlier earlier_runs(const Unit& unit, size_t index) {
+  const PoolOutcome& outcome = pool_outcome(unit, index);
+  return {.result = outcome.result,
           .is_dry = false,
-          .in_place = job.tries >= kTriesBeforeDisk + static_cast<int>(unit.transaction.size()),
+          .in_place = outcome.tries >= kTriesInPool,
           .may_block = unit.transaction.empty(),
           .fed = {}};
 }
@@ -141,11 +144,12 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   if (latch_failure(pool_outcome(unit, 0))) return Done{};
   const Savepoint before = savepoint();
   Accounting accounting(services_, *unit.row);
-  Earlier earlier = earlier_runs(job, unit, 0);
+  Earlier earlier = earlier_runs(unit, 0);
   earlier.fed = fed;
+  earlier.in_place = earlier.in_place || fed;  // it is served now
   Wish wish = run_write(services_, {.row = *unit.row, .command = *unit.command, .db = unit.db},
                         earlier, keys, reply);
-  if (wish.work) return NeedsPool{.work = std::move(wish.work)};
+  if (wish.work) return NeedsPool{.work = std::move(wish.work), .holds = std::move(wish.holds)};
   if (wish.block) return Waits{.block = std::move(*wish.block)};
   if (overlay_.failed()) return Done{};
   if (reply.undoes()) rollback(before);
@@ -184,10 +188,11 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
     keys.hits = keys.misses = 0;
     keys.missed.clear();
     Accounting each(services_, *queued.row);
-    contract::PoolWork work =
-        run_any(services_, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
-                earlier_runs(job, unit, i), keys, reply);
-    if (work) return NeedsPool{.work = std::move(work), .index = i};
+    Wish wish = run_any(services_, {.row = *queued.row, .command = *queued.command, .db = db},
+                        *job.client, earlier_runs(unit, i), keys, reply);
+    if (wish.work) {
+      return NeedsPool{.work = std::move(wish.work), .index = i, .holds = std::move(wish.holds)};
+    }
     if (overlay_.failed()) return Done{};
     if (contract::is_session(*queued.row)) db = job.client->db;
     if (reply.undoes()) rollback(before);

@@ -25,7 +25,8 @@ struct Done {};       // it took effect in the group, and its reply is among the
 struct NeedsDisk {};  // undone: memory cannot answer what it reads
 struct NeedsPool {    // undone: a command asked for something that the pool is to make first
   contract::PoolWork work;
-  size_t index = 0;  // of the command in the unit
+  size_t index = 0;                                    // of the command in the unit
+  std::optional<std::vector<std::string>> holds = {};  // see WriteContext::hold()
 };
 struct TooLarge {};  // a transaction that would take more memory than there is for it
 struct Waits {       // a blocking command that found nothing

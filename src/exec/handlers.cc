@@ -33,13 +33,14 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .may_block = earlier.may_block,
       .fed = earlier.fed};
   std::get<contract::WriteHandler>(call.row.handler)(context, call.command.args);
-  return {.work = std::move(context.work_), .block = std::move(context.block_)};
+  return {.work = std::move(context.work_),
+          .holds = std::move(context.holds_),
+          .block = std::move(context.block_)};
 }
 
-contract::PoolWork run_any(Services& services, const Call& call, contract::Client& client,
-                           const Earlier& earlier, types::KeyWriter& keys,
-                           contract::RespSink& reply) {
-  if (contract::is_write(call.row)) return run_write(services, call, earlier, keys, reply).work;
+Wish run_any(Services& services, const Call& call, contract::Client& client, const Earlier& earlier,
+             types::KeyWriter& keys, contract::RespSink& reply) {
+  if (contract::is_write(call.row)) return run_write(services, call, earlier, keys, reply);
   if (contract::is_read(call.row)) {
     run_read(services, call, nullptr, keys, reply);
   } else {

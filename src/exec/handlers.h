@@ -33,17 +33,16 @@ struct Earlier {
 // What it asked for instead of answering, if anything.
 struct Wish {
   contract::PoolWork work;
+  std::optional<std::vector<std::string>> holds;  // see WriteContext::hold()
   std::optional<contract::Block> block;
 };
 Wish run_write(Services& services, const Call& call, const Earlier& earlier, types::KeyWriter& keys,
                contract::ReplySink& reply);
 
 // Of a transaction: reads, writes and session commands alike. SELECT changes the client's database;
-// the protocol version of `reply` follows HELLO. Answers the work that is to be done in the pool,
-// if any.
-contract::PoolWork run_any(Services& services, const Call& call, contract::Client& client,
-                           const Earlier& earlier, types::KeyWriter& keys,
-                           contract::RespSink& reply);
+// the protocol version of `reply` follows HELLO. Nothing blocks.
+Wish run_any(Services& services, const Call& call, contract::Client& client, const Earlier& earlier,
+             types::KeyWriter& keys, contract::RespSink& reply);
 
 // `in_exec`: see SessionContext.
 void run_session(Services& services, const Call& call, contract::Client& client,

@@ -23,6 +23,7 @@ namespace ingot::exec {
 struct PoolOutcome {
   std::shared_ptr<contract::PoolResult> result;
   storage::Status status;
+  int tries = 0;  // with this one
 };
 
 // One thing that takes effect as a whole: a command, or an EXEC with its commands.

@@ -192,9 +192,14 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
   job->first_uncommitted = job->next;
   job->committed_mark = job->replies.bytes.size();
   while (job->next < job->units.size()) {
+    if (!held_.empty() && held_.is_held_from(*job)) {
+      suspended_.push_back({.job = std::move(job), .wish = {}, .waits_for_keys = true});
+      return;
+    }
     Outcome outcome = group_.run(*job, refusals());
     if (auto* waits = std::get_if<Waits>(&outcome)) {
       const int db = job->units[job->next].db;
+      if (!held_.empty()) release_keys(*job);
       blocked_.add(std::move(job), db, std::move(waits->block));
       blocked_clients_ = blocked_.size();
       group_.collect_touched(true);
@@ -202,15 +207,21 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     }
     if (auto* wish = std::get_if<NeedsPool>(&outcome)) {
       metrics::add(services_.data.stats.pool_built_units);
+      if (wish->holds) held_.hold(*job, std::move(*wish->holds));
       return suspend(std::move(job), std::move(*wish));
     }
     if (std::holds_alternative<NeedsDisk>(outcome)) return suspend(std::move(job), {});
+    if (!held_.empty()) release_keys(*job);
     ++group_units_;
     ++job->next;
     job->tries = 0;
     if (!blocked_.empty()) serve_blocked();
   }
   finished_.push_back(std::move(job));
+}
+
+void Writer::release_keys(const WriteJob& job) {
+  for (auto& waiting : held_.release(job)) enqueue({.job = std::move(waiting)});
 }
 
 void Writer::take_item(Item item) {
@@ -362,7 +373,11 @@ void Writer::answer() {
 
 void Writer::resume_suspended() {
   for (Suspended& suspended : std::exchange(suspended_, {})) {
-    if (suspended.wish.work) {
+    if (suspended.waits_for_keys) {
+      // The group may have been the one in which they were let go.
+      held_.is_held_from(*suspended.job) ? held_.wait(std::move(suspended.job))
+                                         : enqueue({.job = std::move(suspended.job)});
+    } else if (suspended.wish.work) {
       work_in_pool(std::move(suspended));
     } else {
       load_blocks(std::move(suspended.job));
@@ -387,7 +402,9 @@ void Writer::work_in_pool(Suspended suspended) {
     Unit& unit = suspended.job->units[suspended.job->next];
     const size_t index = suspended.wish.index;
     if (unit.from_pool.size() <= index) unit.from_pool.resize(index + 1);
+    const int tries = unit.from_pool[index].tries;
     unit.from_pool[index] = do_pool_work(services_, suspended.wish.work);
+    unit.from_pool[index].tries = tries + 1;
     enqueue({.job = std::move(suspended.job)});
   });
 }

@@ -21,6 +21,7 @@
 #include "src/data/syncer.h"
 #include "src/exec/block_table.h"
 #include "src/exec/group.h"
+#include "src/exec/held_keys.h"
 #include "src/exec/services.h"
 #include "src/exec/write_job.h"
 
@@ -74,10 +75,11 @@ class Writer {
     uint64_t unwatch_client = 0;
     uint64_t unblock_client = 0;
   };
-  // A job that goes on when the pool has done something for it.
+  // A job that goes on when the pool has done something for it, or another has let its keys go.
   struct Suspended {
     std::unique_ptr<WriteJob> job;
     NeedsPool wish;  // without work: the blocks of its next unit
+    bool waits_for_keys = false;
   };
 
   void run();
@@ -92,6 +94,7 @@ class Writer {
   void serve_blocked();
   void end_waits();
   void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
+  void release_keys(const WriteJob& job);
   void expire_due();
   int64_t next_expire_ms() const;
   void commit();
@@ -128,6 +131,7 @@ class Writer {
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
   std::vector<Suspended> suspended_;                 // handed to the pool after the commit
   BlockTable blocked_;
+  HeldKeys held_;
   bool expire_stuck_ = false;
 
   data::Syncer syncer_;

@@ -21,7 +21,10 @@ struct BuiltValue {
   storage::Metadata metadata;
   std::string payload;  // of the metadata
   uint64_t size = 0;    // 0: nothing, so no key
-  std::string error;    // or the reply of a command that cannot make it
+  // Of what is left of another collection: how many elements went. 0: it stays as it is, and
+  // nothing was made.
+  uint64_t changes = 0;
+  std::string error;  // or the reply of a command that cannot make it
 
   // To be stored; points into this.
   storage::Metadata record() const {

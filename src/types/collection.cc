@@ -27,6 +27,12 @@ std::string_view encoding_name(const Record& record) {
 }
 
 BuiltValue copy_value(storage::Reader& data, const Record& source, const PutElement& put) {
+  return copy_collection(data, source, put,
+                         [](Space, std::string_view, std::string_view) { return true; });
+}
+
+BuiltValue copy_collection(storage::Reader& data, const Record& source, const PutElement& put,
+                           const KeepRecord& keep) {
   BuiltValue copy{.metadata = source.metadata(),
                   .payload = std::string(source.payload()),
                   .size = 1,
@@ -37,7 +43,8 @@ BuiltValue copy_value(storage::Reader& data, const Record& source, const PutElem
   for (const Space space : {Space::kData, Space::kOrder}) {
     const auto at = data.cursor(space, begin, end);
     for (at->seek(begin); at->valid() && !data.failed(); at->next()) {
-      put(space, at->key().substr(begin.size()), at->value());
+      const std::string_view element = at->key().substr(begin.size());
+      if (keep(space, element, at->value())) put(space, element, at->value());
     }
     data.check(*at);
   }

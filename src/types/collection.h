@@ -1,6 +1,7 @@
 // What all collections have in common: finding one under its key, storing it after a change.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "src/types/built_value.h"
@@ -29,5 +30,11 @@ std::string_view encoding_name(const Record& record);
 
 // A value with the same contents, whatever it is.
 BuiltValue copy_value(storage::Reader& data, const Record& source, const PutElement& put);
+// The same of a collection without some of its records. Neither its count nor what the type notes
+// is changed.
+using KeepRecord =
+    std::function<bool(storage::Space space, std::string_view element, std::string_view record)>;
+BuiltValue copy_collection(storage::Reader& data, const Record& source, const PutElement& put,
+                           const KeepRecord& keep);
 
 }  // namespace ingot::types

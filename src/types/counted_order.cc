@@ -276,7 +276,7 @@ std::optional<CountedOrder::Leaf> CountedOrderWriter::take(std::string_view item
 
 void CountedOrderWriter::change(Level level, std::string_view item, int64_t by) {
   Node node = find_node(level, item).value_or(Node{.bound = std::string(kLastBound)});
-  if (by < 0 && node.count == 0) {
+  if (by < 0 && node.count < static_cast<uint64_t>(-by)) {
     return data_.latch_error(Status(Status::Code::kCorruption, "an order count is too low"));
   }
   node.count += static_cast<uint64_t>(by);
@@ -295,6 +295,31 @@ void CountedOrderWriter::remove(std::string_view item) {
   if (!at) return;
   for (const Level level : {kMiddle, kTop}) change(level, item, -1);
   if (at->items.size() < kLeafItemsMin) shrink(*at, item);
+}
+
+void CountedOrderWriter::remove_between(std::string_view first, std::string_view last,
+                                        const std::function<void(std::string_view item)>& each) {
+  std::string from(first);
+  while (!data_.failed() && seek_leaf(from)) {
+    Leaf at = leaf();
+    const auto begin = std::ranges::lower_bound(at.items, from, {}, &Item::bytes);
+    const auto end = std::ranges::upper_bound(at.items, last, {}, &Item::bytes);
+    if (end != at.items.end() && begin >= end) return;  // the next item stays
+    const bool is_done = end != at.items.end() || at.bound == kLastBound;
+    // Behind this leaf, which may go.
+    std::string next = is_done ? std::string() : at.bound.substr(1) + '\0';
+    const auto count = static_cast<int64_t>(std::distance(begin, end));
+    if (count > 0) {
+      const std::string item = begin->bytes;
+      for (auto gone = begin; gone != end; ++gone) each(gone->bytes);
+      at.items.erase(begin, end);
+      put(at);
+      for (const Level level : {kMiddle, kTop}) change(level, item, -count);
+      if (at.items.size() < kLeafItemsMin) shrink(at, item);
+    }
+    if (is_done || next > last) return;
+    from = std::move(next);
+  }
 }
 
 void CountedOrderWriter::move(std::string_view from, std::string_view to, bool marked) {

@@ -113,6 +113,9 @@ class CountedOrderWriter : public CountedOrder {
   // Requires that the item is not there, or that it is.
   void add(std::string_view item, bool marked = false);
   void remove(std::string_view item);
+  // Removes the items from `first` to `last`, leaf by leaf, and calls `each` with them.
+  void remove_between(std::string_view first, std::string_view last,
+                      const std::function<void(std::string_view item)>& each);
   // Removes one item and adds another; cheaper where they are near each other.
   void move(std::string_view from, std::string_view to, bool marked);
 

@@ -140,6 +140,30 @@ Metadata remove_expired(KeyWriter& keys, const Record& before) {
 
 }  // namespace
 
+BuiltValue rest_of_hash(storage::Reader& data, const Record& record, int64_t now_ms,
+                        const PutElement& put,
+                        const std::function<bool(std::string_view field)>& goes) {
+  uint64_t stored = 0;  // of the fields that go
+  uint64_t alive = 0;
+  BuiltValue rest = copy_collection(
+      data, record, put, [&](Space space, std::string_view element, std::string_view value) {
+        constexpr size_t kExpiryBytes = sizeof(uint64_t);
+        if (space == Space::kOrder) {
+          return !goes(element.substr(std::min(kExpiryBytes, element.size())));
+        }
+        if (!goes(member_of_element(element))) return true;
+        FieldValue field;
+        if (!decode_field_value(value, &field)) data.latch_error(corrupt_hash());
+        ++stored;
+        alive += field.is_alive(now_ms);
+        return false;
+      });
+  rest.metadata.collection->count -= stored;
+  rest.size = rest.metadata.collection->count;
+  rest.changes = alive;
+  return rest;
+}
+
 void expire_fields(KeyWriter& keys, int db, std::string_view key, const Record& before) {
   std::string left;
   const bool is_large = before.collection().has_value();

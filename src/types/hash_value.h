@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/types/built_value.h"
 #include "src/types/keyspace.h"
 #include "storage/codec.h"
 
@@ -101,6 +102,12 @@ class HashWriter {
   uint64_t count_ = 0;  // fields stored, expired ones included
   bool changed_ = false;
 };
+
+// What is left of a large hash without the fields that go. `changes` counts those that had not
+// expired.
+BuiltValue rest_of_hash(storage::Reader& data, const Record& record, int64_t now_ms,
+                        const PutElement& put,
+                        const std::function<bool(std::string_view field)>& goes);
 
 // Removes fields that have expired, not more than some hundreds at once, and the key with its last
 // field. Requires a hash that find() gave.

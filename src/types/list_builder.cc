@@ -34,4 +34,37 @@ BuiltValue ListBuilder::finish() {
   return list;
 }
 
+GappedListBuilder::GappedListBuilder(PutElement put) : put_(std::move(put)), order_(put_) {}
+
+void GappedListBuilder::add(uint64_t label, std::string_view record) {
+  if (length_++ == 0) bounds_.first = label;
+  bounds_.last = label;
+  put_(storage::Space::kData, item_of(label), record);
+  order_.add(item_of(label));
+}
+
+BuiltValue GappedListBuilder::finish() {
+  order_.finish();
+  BuiltValue list{.metadata = {.type = storage::ValueType::kList}, .payload = {}, .size = length_};
+  list.metadata.collection = storage::Metadata::Collection{.count = length_, .revision = 1};
+  encode_bounds(bounds_, &list.payload);
+  return list;
+}
+
+BuiltValue part_of_list(storage::Reader& data, const Record& record, uint64_t first, uint64_t end,
+                        uint64_t inline_max_bytes, const PutElement& put) {
+  ListBuilder part(inline_max_bytes, put);
+  ListReader list(data, record);
+  uint64_t left = end - first;
+  if (left > 0) {
+    list.walk(first, [&](std::string_view element) {
+      part.add(element);
+      return --left > 0 && !data.failed();
+    });
+  }
+  BuiltValue built = part.finish();
+  built.changes = list.length() - (end - first);
+  return built;
+}
+
 }  // namespace ingot::types

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "src/types/built_value.h"
+#include "src/types/list_value.h"
 
 namespace ingot::types {
 
@@ -29,5 +30,24 @@ class ListBuilder {
   uint64_t put_so_far_ = 0;
   bool is_large_ = false;
 };
+
+// Makes a large list whose elements have labels already, given from the left: a gapped one.
+class GappedListBuilder {
+ public:
+  explicit GappedListBuilder(PutElement put);
+
+  void add(uint64_t label, std::string_view record);  // rising labels
+  BuiltValue finish();
+
+ private:
+  const PutElement put_;
+  CountedOrderBuilder order_;
+  ListBounds bounds_{.gapped = true};
+  uint64_t length_ = 0;
+};
+
+// What is left of a list: the elements [first, end) of it.
+BuiltValue part_of_list(storage::Reader& data, const Record& record, uint64_t first, uint64_t end,
+                        uint64_t inline_max_bytes, const PutElement& put);
 
 }  // namespace ingot::types

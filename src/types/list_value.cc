@@ -73,6 +73,17 @@ void ListReader::walk(uint64_t index, const Each& each) {
   data_.check(*at);
 }
 
+void ListReader::walk_placed(bool back, const EachPlaced& each) {
+  const storage::CollectionId id = record_.collection()->id;
+  const auto at =
+      data_.cursor(Space::kData, list_key(id, bounds_.first), storage::collection_end(id));
+  back ? at->seek_for_prev(list_key(id, bounds_.last)) : at->seek(list_key(id, bounds_.first));
+  for (; at->valid(); back ? at->prev() : at->next()) {
+    if (!each(label_of(at->key()), at->value())) break;
+  }
+  data_.check(*at);
+}
+
 void ListReader::walk_back(const Each& each) {
   if (!is_large()) {
     std::vector<std::string_view> elements;
@@ -83,13 +94,7 @@ void ListReader::walk_back(const Each& each) {
     }
     return;
   }
-  const storage::CollectionId id = record_.collection()->id;
-  const auto at =
-      data_.cursor(Space::kData, list_key(id, bounds_.first), storage::collection_end(id));
-  for (at->seek_for_prev(list_key(id, bounds_.last)); at->valid(); at->prev()) {
-    if (!each(element_of(at->value()))) break;
-  }
-  data_.check(*at);
+  walk_placed(true, [&](uint64_t, std::string_view record) { return each(element_of(record)); });
 }
 
 }  // namespace ingot::types

@@ -55,6 +55,11 @@ class ListReader {
   void walk(uint64_t index, const Each& each);
   // From the last element to the first.
   void walk_back(const Each& each);
+  // Of a large list: calls `each` with labels and records, from the last one on when `back`, until
+  // it returns false.
+  using EachPlaced = std::function<bool(uint64_t label, std::string_view record)>;
+  void walk_placed(bool back, const EachPlaced& each);
+  const ListBounds& bounds() const { return bounds_; }  // of a large list
   // Of a large list: the key of the element with this index; the end of the list for length().
   std::string key_at(uint64_t index);
 
@@ -81,6 +86,10 @@ class ListWriter {
   void set(uint64_t index, std::string_view element);
   // Beside the first element that equals `pivot`; false when there is none.
   bool insert(bool before, std::string_view pivot, std::string_view element);
+  // Beside the element of a large list that has this label.
+  void insert_at(bool before, uint64_t label, std::string_view element);
+  // The elements of a large list that have these labels, which rise.
+  void remove_at(const std::vector<uint64_t>& labels);
   // The first `count` of those that equal `element`, from the end when negative, all for 0. How
   // many went.
   uint64_t remove(int64_t count, std::string_view element);

@@ -168,10 +168,13 @@ bool ListWriter::insert(bool before, std::string_view pivot, std::string_view el
   }
   const Labels found = matching(1, pivot);
   if (found.empty()) return false;
-  const uint64_t at = found.front();
+  insert_at(before, found.front(), element);
+  return true;
+}
+
+void ListWriter::insert_at(bool before, uint64_t at, std::string_view element) {
   if (before ? at == bounds_.first : at == bounds_.last) {
-    push(before ? ListEnd::kLeft : ListEnd::kRight, element);
-    return true;
+    return push(before ? ListEnd::kLeft : ListEnd::kRight, element);
   }
   changed_ = true;
   make_gapped();
@@ -185,7 +188,6 @@ bool ListWriter::insert(bool before, std::string_view pivot, std::string_view el
   put(label, element);
   ++collection_->count;
   order().add(item_of(label));
-  return true;
 }
 
 // A free label between two neighbours, which may be moved for it.
@@ -251,17 +253,21 @@ ListWriter::Labels ListWriter::matching(int64_t count, std::string_view element)
   return labels;
 }
 
+void ListWriter::remove_at(const Labels& labels) {
+  // From the outside in: what goes from an end leaves a dense list dense.
+  auto low = labels.begin();
+  auto high = labels.end();
+  while (low != high && *low == bounds_.first) take_out(*low++);
+  while (low != high && *(high - 1) == bounds_.last) take_out(*--high);
+  for (; low != high; ++low) take_out(*low);
+  changed_ = changed_ || !labels.empty();
+}
+
 uint64_t ListWriter::remove(int64_t count, std::string_view element) {
   if (collection_) {
     Labels labels = matching(count, element);
     std::ranges::sort(labels);
-    // From the outside in: what goes from an end leaves a dense list dense.
-    auto low = labels.begin();
-    auto high = labels.end();
-    while (low != high && *low == bounds_.first) take_out(*low++);
-    while (low != high && *(high - 1) == bounds_.last) take_out(*--high);
-    for (; low != high; ++low) take_out(*low);
-    changed_ = changed_ || !labels.empty();
+    remove_at(labels);
     return labels.size();
   }
   uint64_t left = count == 0 ? small_.size() : magnitude(count);

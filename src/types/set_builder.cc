@@ -37,4 +37,17 @@ BuiltValue SetBuilder::finish() {
   return set;
 }
 
+BuiltValue rest_of_set(storage::Reader& data, const Record& record, const SetLimits& limits,
+                       const PutElement& put, const MemberGoes& goes) {
+  SetBuilder rest(limits, put);
+  uint64_t gone = 0;
+  SetReader(data, record).walk([&](std::string_view member) {
+    goes(member) ? void(++gone) : rest.add(member);
+    return !data.failed();
+  });
+  BuiltValue built = rest.finish();
+  built.changes = gone;
+  return built;
+}
+
 }  // namespace ingot::types

@@ -3,6 +3,7 @@
 // One thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +31,10 @@ class SetBuilder {
   bool is_large_ = false;
   bool limit_passed_ = false;
 };
+
+// What is left of a set without the members that go, counted in `changes`.
+using MemberGoes = std::function<bool(std::string_view member)>;
+BuiltValue rest_of_set(storage::Reader& data, const Record& record, const SetLimits& limits,
+                       const PutElement& put, const MemberGoes& goes);
 
 }  // namespace ingot::types

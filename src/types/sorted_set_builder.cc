@@ -31,6 +31,22 @@ void SortedSetBuilder::add(std::string_view member, double score) {
   small_ = {};
 }
 
+BuiltValue rest_of_sorted_set(storage::Reader& data, const Record& record,
+                              const SortedSetLimits& limits, const PutElement& put,
+                              const ScoredGoes& goes) {
+  SortedSetBuilder rest(limits, put);
+  if (record.limit_passed()) rest.expect(UINT64_MAX, 0);  // for good
+  uint64_t rank = 0;
+  uint64_t gone = 0;
+  SortedSetReader(data, record).walk([&](std::string_view member, double score) {
+    goes(rank++, member, score) ? void(++gone) : rest.add(member, score);
+    return !data.failed();
+  });
+  BuiltValue built = rest.finish();
+  built.changes = gone;
+  return built;
+}
+
 BuiltValue SortedSetBuilder::finish() {
   BuiltValue set{
       .metadata = {.type = storage::ValueType::kSortedSet, .limit_passed = limit_passed_},

@@ -3,6 +3,7 @@
 // One thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,5 +36,11 @@ class SortedSetBuilder {
   uint64_t size_ = 0;
   bool limit_passed_ = false;
 };
+
+// What is left of a large sorted set without the members that go, counted in `changes`.
+using ScoredGoes = std::function<bool(uint64_t rank, std::string_view member, double score)>;
+BuiltValue rest_of_sorted_set(storage::Reader& data, const Record& record,
+                              const SortedSetLimits& limits, const PutElement& put,
+                              const ScoredGoes& goes);
 
 }  // namespace ingot::types

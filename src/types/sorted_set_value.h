@@ -118,6 +118,8 @@ class SortedSetWriter {
   // The same when score() has just told what it had.
   void put(std::string_view member, double score, std::optional<double> old);
   bool remove(std::string_view member);  // true when it was there
+  // The members of these ranks; cheaper than one by one.
+  void remove(const RankRange& ranks);
   // Stores what has changed. False when no member is left, and so no key.
   bool finish();
 

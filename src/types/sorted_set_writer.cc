@@ -116,6 +116,30 @@ bool SortedSetWriter::remove(std::string_view member) {
   return true;
 }
 
+void SortedSetWriter::remove(const RankRange& ranks) {
+  if (ranks.size() == 0) return;
+  changed_ = true;
+  if (!collection_) {
+    for (uint64_t i = ranks.first; i < ranks.end; ++i) {
+      small_bytes_ -= packed_member_bytes(small_[i].member);
+    }
+    small_.erase(small_.begin() + static_cast<ptrdiff_t>(ranks.first),
+                 small_.begin() + static_cast<ptrdiff_t>(ranks.end));
+    return;
+  }
+  const auto first = order().at(ranks.first);
+  const auto last = order().at(ranks.end - 1);
+  if (!first || !last) {
+    if (!keys_.data().failed()) keys_.data().latch_error(corrupt_sorted_set());
+    return;
+  }
+  order().remove_between(*first, *last, [&](std::string_view item) {
+    remove_member(keys_.overlay(), id(), item.substr(std::min(kScoreBytes, item.size())));
+    --collection_->count;
+  });
+  lowest_removed_ = lowest_removed_ || ranks.first == 0;
+}
+
 // The first member went: the next one is the first from now on.
 void SortedSetWriter::raise_low() {
   if (auto first = order().at(0)) low_ = std::move(*first);

@@ -58,6 +58,18 @@ StreamId StreamReader::last_entry() const {
   return last;
 }
 
+uint64_t StreamReader::walk_trimmed(const StreamTrim& trim,
+                                    const std::function<bool(StreamId id)>& each) const {
+  uint64_t seen = 0;
+  walk(notes_.first, kStreamIdMax, false, [&](StreamId id, const StreamFields&) {
+    const bool goes =
+        seen < trim.at_most && (trim.min_id ? id < *trim.min_id : length_ - seen > trim.length);
+    return goes && ++seen != 0 && each(id);
+  });
+  // The last step may be a short one.
+  return seen == length_ ? seen : seen - seen % trim.step;
+}
+
 bool StreamReader::entry(StreamId id, const EachEntry& each) const {
   std::string stored;
   if (id < notes_.first || !elements_.get(entry_key(id), &stored)) return false;

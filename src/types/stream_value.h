@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/types/built_value.h"
 #include "src/types/keyspace.h"
 #include "src/types/packed.h"
 #include "src/types/stream_elements.h"
@@ -63,6 +64,14 @@ struct StreamPending {
   uint64_t deliveries = 0;
 };
 
+// Which first entries are removed.
+struct StreamTrim {
+  uint64_t length = 0;             // so many stay,
+  std::optional<StreamId> min_id;  // or instead those from here on
+  uint64_t at_most = UINT64_MAX;   // so many go
+  uint64_t step = 1;               // and only so many at once
+};
+
 // The fields and values of a stored entry, in turn.
 class StreamFields {
  public:
@@ -89,6 +98,9 @@ class StreamReader {
   using EachEntry = std::function<bool(StreamId id, const StreamFields& fields)>;
   void walk(StreamId first, StreamId last, bool reverse, const EachEntry& each) const;
   StreamId last_entry() const;  // requires one
+  // How many entries are to go: whole steps. Calls `each` with the first ones, which may be more by
+  // a part of a step, until it returns false.
+  uint64_t walk_trimmed(const StreamTrim& trim, const std::function<bool(StreamId id)>& each) const;
   // Calls `each` at most once; false when there is no such entry.
   bool entry(StreamId id, const EachEntry& each) const;
 
@@ -126,6 +138,13 @@ class StreamReader {
   uint64_t length_ = 0;
 };
 
+// What is left of a large stream that is trimmed, or loses a group. `changes` counts the entries,
+// or is 1.
+BuiltValue rest_of_stream(storage::Reader& data, const Record& record, const StreamTrim& trim,
+                          const PutElement& put);
+BuiltValue stream_without_group(storage::Reader& data, const Record& record,
+                                const StreamGroup& group, const PutElement& put);
+
 // Changes one stream; finish() makes the changes its key's record. Reading through it sees them.
 class StreamWriter : public StreamReader {
  public:
@@ -137,14 +156,8 @@ class StreamWriter : public StreamReader {
   // Requires an ID above notes().last, and fields and values in turn.
   void add(StreamId id, std::span<const std::string_view> fields);
   bool remove(StreamId id);  // true when it was there
-  // Removes first entries; how many went.
-  struct Trim {
-    uint64_t length = 0;             // so many stay,
-    std::optional<StreamId> min_id;  // or instead those from here on
-    uint64_t at_most = UINT64_MAX;   // so many go
-    uint64_t step = 1;               // and only so many at once
-  };
-  uint64_t trim(const Trim& trim);
+  // How many went.
+  uint64_t trim(const StreamTrim& trim);
   void set_notes(StreamId last, uint64_t added, StreamId max_deleted);
 
   // A group and a consumer are read, changed and stored again by the caller; what is pending is
@@ -175,7 +188,6 @@ class StreamWriter : public StreamReader {
   void erase(std::string_view key);
   void erase_all(const std::string& prefix);
   void find_first();
-  bool goes(const Trim& trim, StreamId id, uint64_t gone) const;
   void disown(StreamGroup* group, const StreamPending& pending, StreamConsumer* consumer);
 
   KeyWriter& keys_;

@@ -73,26 +73,13 @@ bool StreamWriter::remove(StreamId id) {
   return true;
 }
 
-// Whether the entry goes when so many before it have gone.
-bool StreamWriter::goes(const Trim& trim, StreamId id, uint64_t gone) const {
-  return gone < trim.at_most && (trim.min_id ? id < *trim.min_id : length_ - gone > trim.length);
-}
-
-uint64_t StreamWriter::trim(const Trim& trim) {
-  std::vector<std::string> step;
-  uint64_t gone = 0;
-  const auto remove_step = [&] {
-    for (const std::string& key : step) erase(key);
-    gone += step.size();
-    step.clear();
-  };
-  walk(notes_.first, kStreamIdMax, false, [&](StreamId id, const StreamFields&) {
-    if (!goes(trim, id, gone + step.size())) return false;
-    step.push_back(entry_key(id));
-    if (step.size() == trim.step) remove_step();
+uint64_t StreamWriter::trim(const StreamTrim& trim) {
+  std::vector<std::string> keys;
+  const uint64_t gone = walk_trimmed(trim, [&](StreamId id) {
+    keys.push_back(entry_key(id));
     return true;
   });
-  if (gone + step.size() == length_) remove_step();  // the last step may be a short one
+  for (uint64_t i = 0; i < gone; ++i) erase(keys[i]);
   length_ -= gone;
   if (gone != 0) find_first();
   return gone;

@@ -175,7 +175,7 @@ class Dice {
       CHECK(stream.remove(id) == there);
       if (there) model.max_deleted = std::max(model.max_deleted, id);
     } else {
-      StreamWriter::Trim trim{.length = below(30)};
+      types::StreamTrim trim{.length = below(30)};
       if (kind == 6) trim.min_id = some_entry(model);
       uint64_t gone = 0;
       while (!model.entries.empty() && (trim.min_id ? model.entries.begin()->first < *trim.min_id

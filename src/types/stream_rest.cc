@@ -1,0 +1,51 @@
+// What is left of a large stream when very much of it goes: its records once more, without those.
+#include "src/types/collection.h"
+#include "src/types/stream_bytes.h"
+#include "src/types/stream_value.h"
+
+namespace ingot::types {
+
+using storage::Space;
+
+BuiltValue rest_of_stream(storage::Reader& data, const Record& record, const StreamTrim& trim,
+                          const PutElement& put) {
+  const StreamReader stream(data, record);
+  const uint64_t gone = stream.walk_trimmed(trim, [](StreamId) { return true; });
+  if (gone == 0) return {.metadata = record.metadata(), .payload = {}, .size = 1};
+  StreamNotes notes = stream.notes();
+  notes.first = {};
+  const std::string entries = stream_prefix(StreamPart::kEntry);
+  uint64_t seen = 0;
+  BuiltValue rest =
+      copy_collection(data, record, put, [&](Space, std::string_view element, std::string_view) {
+        if (!element.starts_with(entries)) return true;
+        if (seen++ == gone) notes.first = entry_id(element);
+        return seen > gone;
+      });
+  rest.payload.clear();
+  encode_notes(notes, &rest.payload);
+  rest.metadata.collection->count -= gone;
+  rest.changes = gone;
+  return rest;
+}
+
+BuiltValue stream_without_group(storage::Reader& data, const Record& record,
+                                const StreamGroup& group, const PutElement& put) {
+  StreamNotes notes = StreamReader(data, record).notes();
+  --notes.groups;
+  const std::string key = group_key(group.name);
+  const std::string parts[] = {group_prefix(StreamPart::kConsumer, group.number),
+                               group_prefix(StreamPart::kPending, group.number),
+                               group_prefix(StreamPart::kOwned, group.number)};
+  BuiltValue rest =
+      copy_collection(data, record, put, [&](Space, std::string_view element, std::string_view) {
+        return element != key && !element.starts_with(parts[0]) && !element.starts_with(parts[1]) &&
+               !element.starts_with(parts[2]);
+      });
+  rest.payload.clear();
+  encode_notes(notes, &rest.payload);
+  rest.changes = 1;
+  return rest;
+}
+
+}  // namespace ingot::types

@@ -1,0 +1,137 @@
+"""Commands that take thousands of elements from a collection, or look for one among thousands: what they
+answer, what they leave, alone and inside a transaction, and that the rest can be changed further."""
+
+import pytest
+from compare import compare
+from support.resp import Reply
+
+COUNT = 6000
+MOST = 5000
+
+
+def name(number):
+    return b"e%06d" % number
+
+
+NAMES = [name(number) for number in range(MOST)]
+FILLED = {
+    "zset": ["ZADD", "zset", *(word for n in range(COUNT) for word in (b"%d" % (n // 3), name(n)))],
+    "lexset": ["ZADD", "lexset", *(word for n in range(COUNT) for word in (b"0", name(n)))],
+    "set": ["SADD", "set", *(name(n) for n in range(COUNT))],
+    "hash": ["HSET", "hash", *(word for n in range(COUNT) for word in (name(n), b"v%d" % n))],
+    "list": ["RPUSH", "list", *(name(n % 5000) for n in range(COUNT))],
+    "stream": None,
+}
+# The collection, its copy being "k"; how replies are compared; the command.
+CASES = [
+    ("zset", "", ["ZREMRANGEBYRANK", "k", "100", "-100"]),
+    ("zset", "", ["ZREMRANGEBYRANK", "k", "0", "4999"]),
+    ("zset", "", ["ZREMRANGEBYRANK", "k", "-5000", "-1"]),
+    ("zset", "", ["ZREMRANGEBYRANK", "k", "30", "3000"]),  # the writer's own way
+    ("zset", "", ["ZREMRANGEBYRANK", "k", "0", "-1"]),
+    ("zset", "", ["ZREMRANGEBYSCORE", "k", "(10", "1900"]),
+    ("lexset", "", ["ZREMRANGEBYLEX", "k", "[" + name(20).decode(), "+"]),
+    ("zset", "", ["ZPOPMIN", "k", "5000"]),
+    ("zset", "", ["ZPOPMAX", "k", "5000"]),
+    ("zset", "", ["ZPOPMAX", "k", "4000"]),
+    ("zset", "", ["ZPOPMIN", "k", "100000"]),
+    ("zset", "", ["ZMPOP", "2", "none", "k", "MAX", "COUNT", "5999"]),
+    ("zset", "", ["BZMPOP", "0", "1", "k", "MIN", "COUNT", "5000"]),
+    ("zset", "", ["ZREM", "k", "none", *NAMES]),
+    ("zset", "", ["ZREM", "k", *(b"none%d" % n for n in range(MOST))]),
+    ("set", "", ["SREM", "k", "none", *NAMES]),
+    ("set", "sorted", ["SPOP", "k", "100000"]),
+    ("hash", "", ["HDEL", "k", "none", *NAMES]),
+    ("hash", "", ["HDEL", "k", *(name(n) for n in range(COUNT))]),
+    ("list", "", ["LTRIM", "k", "4500", "-10"]),
+    ("list", "", ["LTRIM", "k", "-3", "-1"]),
+    ("list", "", ["LPOP", "k", "5000"]),
+    ("list", "", ["RPOP", "k", "5000"]),
+    ("list", "", ["RPOP", "k", "100000"]),
+    ("list", "", ["LMPOP", "1", "k", "RIGHT", "COUNT", "5000"]),
+    ("list", "", ["BLMPOP", "0", "1", "k", "LEFT", "COUNT", "5000"]),
+    ("list", "", ["LINSERT", "k", "BEFORE", name(4000), "x"]),
+    ("list", "", ["LINSERT", "k", "AFTER", name(4000), "x"]),
+    ("list", "", ["LINSERT", "k", "BEFORE", name(0), "x"]),
+    ("list", "", ["LINSERT", "k", "AFTER", "none", "x"]),
+    ("list", "", ["LREM", "k", "0", name(4000)]),
+    ("list", "", ["LREM", "k", "0", name(10)]),
+    ("list", "", ["LREM", "k", "-1", name(10)]),
+    ("list", "", ["LREM", "k", "1", name(0)]),
+    ("list", "", ["LREM", "k", "3", "none"]),
+    ("stream", "", ["XTRIM", "k", "MAXLEN", "1000"]),
+    ("stream", "", ["XTRIM", "k", "MAXLEN", "0"]),
+    ("stream", "", ["XTRIM", "k", "MINID", "5500-0"]),
+    ("stream", "", ["XADD", "k", "MAXLEN", "100", "99999-1", "f", "v"]),
+    ("stream", "", ["XADD", "k", "MINID", "99999", "99999-1", "f", "v"]),
+    ("stream", "", ["XADD", "k", "MAXLEN", "0", "99999-1", "f", "v"]),
+    ("stream", "", ["XGROUP", "DESTROY", "k", "group"]),
+    ("stream", "", ["XGROUP", "DESTROY", "k", "none"]),
+]
+# What is left is changed and read like any other.
+AFTERWARDS = {
+    "zset": [["ZADD", "k", "-5", "new", "3", "e000003", "9999", "last"], ["ZRANK", "k", "last"],
+             ["ZRANGE", "k", "0", "-1", "WITHSCORES"], ["ZPOPMIN", "k"], ["ZSCORE", "k", "e000100"]],
+    "set": [["SADD", "k", "new", "e000001"], ["SISMEMBER", "k", "e000002"]],
+    "hash": [["HSET", "k", "new", "1"], ["HGET", "k", "e005999"], ["HLEN", "k"]],
+    "list": [["RPUSH", "k", "right"], ["LPUSH", "k", "left"], ["LINDEX", "k", "5"], ["LSET", "k", "1", "set"],
+             ["LINSERT", "k", "AFTER", "set", "beside"], ["LREM", "k", "2", "e000030"], ["LRANGE", "k", "0", "-1"]],
+    "stream": [["XADD", "k", "999999-1", "f", "v"], ["XLEN", "k"], ["XINFO", "STREAM", "k"], ["XRANGE", "k", "-", "+"],
+               ["XPENDING", "k", "other"]],
+}  # fmt: skip
+AFTERWARDS["lexset"] = AFTERWARDS["zset"]
+
+
+def fill(pair):
+    pair.reset()
+    for server in pair.servers:
+        with server.client(timeout=60) as client:
+            lines = [words for words in FILLED.values() if words]
+            lines += [["XADD", "stream", f"{n}-1", "f", b"v%d" % n] for n in range(1, COUNT)]
+            lines += [["XGROUP", "CREATE", "stream", each, "0"] for each in ("group", "other")]
+            lines += [["XREADGROUP", "GROUP", "group", "a", "COUNT", "5000", "STREAMS", "stream", ">"],
+                      ["XREADGROUP", "GROUP", "group", "b", "COUNT", "500", "STREAMS", "stream", ">"],
+                      ["XREADGROUP", "GROUP", "other", "c", "COUNT", "5", "STREAMS", "stream", ">"]]  # fmt: skip
+            assert not any(reply.is_error() for reply in client.pipeline(lines))
+
+
+@pytest.mark.parametrize("mode", ["alone", "expires-resp3", "transaction"])
+def test_large_removals(pair, mode):
+    protocol = 3 if mode == "expires-resp3" else 2
+    wrap = mode == "transaction"
+    fill(pair)
+    for kind, how, command in CASES:
+        before = [["COPY", kind, "k", "REPLACE"]]
+        if mode == "expires-resp3":
+            before.append(["EXPIRE", "k", "5000"])
+        lines = [["MULTI"], command, ["EXEC"]] if wrap else [command]
+        replies = []
+        for server in pair.servers:
+            with server.client(protocol, timeout=30) as client:
+                replies.append(client.pipeline(before + lines)[-1])
+        what = (kind, command[:5])
+        assert compare(how, *replies), (what, str(replies[0])[:300], str(replies[1])[:300])
+        same = [["DEBUG", "DIGEST"], ["OBJECT", "ENCODING", "k"], ["TTL", "k"], *AFTERWARDS[kind], ["DEBUG", "DIGEST"]]
+        for line in same:
+            redis, ingot = pair.both(*line)
+            if line[0] == "XINFO":  # how it is kept differs
+                continue
+            if line[:1] == ["TTL"]:
+                assert abs(redis.value - ingot.value) <= 2, what
+            else:
+                assert redis == ingot, (what, line, str(redis)[:300], str(ingot)[:300])
+
+
+@pytest.mark.parametrize("count", [200, 3000, 4500, 5999])
+def test_members_taken_at_random(pair, count):
+    fill(pair)
+    members = {name(number) for number in range(COUNT)}
+    with pair.servers[1].client(timeout=30) as client:
+        reply = client.call("SPOP", "set", count)
+        taken = [each.value for each in reply.value]
+        left = [each.value for each in client.call("SMEMBERS", "set").value]
+        assert reply.kind == "array" and len(taken) == count
+        assert set(taken) | set(left) == members and len(taken) + len(left) == COUNT
+        assert client.call("SCARD", "set") == Reply("integer", COUNT - count)
+        # Not those that happen to stand first.
+        assert abs(sum(int(each[1:]) for each in taken) / count - COUNT / 2) < COUNT * 0.1

@@ -1,0 +1,219 @@
+"""P5 and units without end: whatever is removed from a large collection, nobody else waits for it, the memory
+stays within its bound, and kill -9 leaves all of it or nothing."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from harness import FULL, Crew, check_key_count, timed_ms
+from memory_bound import limited
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis does all of it on one thread")
+
+COUNT = 1_000_000 if FULL else 200_000
+HALF = COUNT // 2
+# On an idle machine some tens of milliseconds; when the writer did it all: seconds.
+LONGEST_WAIT_MS = 500.0
+
+
+def name(number):
+    return b"e%09d" % number
+
+
+ELEMENTS = {  # type -> command, words of an element
+    "hash": (b"HSET", lambda number: (name(number), b"v")),
+    "list": (b"RPUSH", lambda number: (name(number),)),
+    "set": (b"SADD", lambda number: (name(number),)),
+    "zset": (b"ZADD", lambda number: (b"%d" % number, name(number))),
+    "stream": (b"XADD", lambda number: (b"%d-1" % (number + 1), b"f", b"v")),
+}
+COUNTED = {"hash": "HLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN"}
+EVERY_SECOND = [name(number) for number in range(0, COUNT, 2)]
+
+# type -> (command, how many elements go)
+REMOVALS = {
+    "zset": [
+        (("ZREMRANGEBYRANK", "k", COUNT // 10, COUNT // 10 + HALF - 1), HALF),
+        (("ZREMRANGEBYSCORE", "k", 0, HALF - 1), HALF),
+        (("ZPOPMIN", "k", HALF), HALF),
+        (("ZMPOP", 1, "k", "MAX", "COUNT", HALF), HALF),
+        (("ZREM", "k", *EVERY_SECOND), HALF),
+    ],
+    "set": [
+        (("SPOP", "k", COUNT - 1), COUNT - 1),
+        (("SPOP", "k", 1000), 1000),
+        (("SREM", "k", *EVERY_SECOND), HALF),
+    ],
+    "hash": [(("HDEL", "k", *EVERY_SECOND), HALF)],
+    "list": [
+        (("LTRIM", "k", HALF, -1), HALF),
+        (("RPOP", "k", HALF), HALF),
+        (("LMPOP", 1, "k", "LEFT", "COUNT", HALF), HALF),
+        (("LINSERT", "k", "BEFORE", name(HALF), "x"), -1),
+        (("LREM", "k", 0, name(HALF)), 1),
+    ],
+    "stream": [
+        (("XTRIM", "k", "MAXLEN", HALF), HALF),
+        (("XTRIM", "k", "MINID", HALF + 1), HALF),
+        (("XADD", "k", "MAXLEN", HALF, "*", "f", "v"), HALF),
+        (("XGROUP", "DESTROY", "k", "group"), 0),
+    ],
+}
+
+
+def fill(client, kind, key, count):
+    command, words = ELEMENTS[kind]
+    each = 1 if kind == "stream" else 500
+    lines = []
+    for first in range(0, count, each):
+        line = [command, key]
+        for number in range(first, min(first + each, count)):
+            line += words(number)
+        lines.append(line)
+        if len(lines) * each >= 5000 or first + each >= count:
+            assert not any(reply.is_error() for reply in client.pipeline(lines))
+            lines = []
+
+
+def read_by_group(client, key, count):
+    assert client.call("XGROUP", "CREATE", key, "group", "0").value == b"OK"
+    for _ in range(0, count, 10_000):
+        client.call("XREADGROUP", "GROUP", "group", "one", "COUNT", 10_000, "STREAMS", key, ">")
+
+
+def size(client, kind, key):
+    return client.call(COUNTED[kind], key).value
+
+
+def longest_wait_ms(server, work):
+    """The longest that another client's SET took while `work` ran."""
+    took = []
+
+    def write(stop):
+        with server.client(timeout=120) as other:
+            while not stop.is_set():
+                took.append(timed_ms(other, "SET", "beside", "x")[1])
+
+    with Crew() as crew:
+        crew.add(write, crew.stop)
+        time.sleep(0.05)
+        work()
+    return max(took)
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("kind", REMOVALS)
+def test_nobody_waits_for_a_large_removal(engine, kind):
+    if engine == "leveldb" and kind not in ("zset", "list") and not FULL:
+        pytest.skip("two types show it")
+    with limited(engine) as (server, memory), server.client(timeout=240) as client:
+        fill(client, kind, "all", COUNT)
+        if kind == "stream":
+            read_by_group(client, "all", COUNT)
+        for command, gone in REMOVALS[kind]:
+            assert client.call("COPY", "all", "k", "REPLACE").value == 1
+            memory.check("filling")
+            wait_ms = longest_wait_ms(server, lambda command=command: client.call(*command))
+            what = " ".join(str(word) for word in command[:4])
+            print(f"{what}: others waited {wait_ms:.1f} ms at most")
+            assert size(client, kind, "k") == COUNT - gone
+            memory.check(what)
+            assert wait_ms < LONGEST_WAIT_MS, what
+
+
+def busy(server, kind, stop):
+    """Changes the collection all the time."""
+    change = {
+        "zset": ("ZADD", "k", 1, "another"),
+        "set": ("SADD", "k", "another"),
+        "list": ("LSET", "k", 0, "x"),
+    }[kind]
+    undo = {"zset": ("ZREM", "k", "another"), "set": ("SREM", "k", "another"), "list": ("LSET", "k", 0, "y")}[kind]
+    with server.client(timeout=120) as client:
+        while not stop.is_set():
+            client.call(*change)
+            client.call(*undo)
+
+
+@pytest.mark.parametrize("kind", ["zset", "set", "list"])
+def test_a_collection_that_changes_all_the_time(engine, kind):
+    """Those who change it wait for the removal in the end; others never do."""
+    count = COUNT // 4
+    command = {"zset": ("ZPOPMAX", "k"), "set": ("SPOP", "k"), "list": ("RPOP", "k")}[kind] + (count // 2,)
+    if engine == "leveldb" and kind != "zset" and not FULL:
+        pytest.skip("one type shows it")
+    with limited(engine) as (server, _), server.client(timeout=120) as client:
+        fill(client, kind, "k", count)
+        with Crew() as crew:
+            crew.add(busy, server, kind, crew.stop)
+            replies = []
+            wait_ms = longest_wait_ms(server, lambda: replies.append(client.call(*command)))
+        print(f"others waited {wait_ms:.1f} ms at most")
+        assert len(replies[0].value) == count // 2 * (2 if kind == "zset" else 1)
+        assert count // 2 <= size(client, kind, "k") <= count // 2 + 2
+        assert wait_ms < LONGEST_WAIT_MS
+
+
+def test_a_store_whose_sources_change_all_the_time(engine):
+    """SORT with BY and GET reads keys that its arguments do not name, and sees one state of them."""
+    count = 20_000
+    with limited(engine) as (server, _), server.client(timeout=120) as client:
+        fill(client, "set", "k", count)
+        pair = ["MSET", "w:" + name(7).decode(), 0, "g:" + name(7).decode(), 0]
+        client.call(*pair)
+
+        def change(stop):
+            with server.client(timeout=120) as other:
+                number = 0
+                while not stop.is_set():
+                    number += 1
+                    other.call("MSET", pair[1], number, pair[3], number)
+
+        sort = ("SORT", "k", "BY", "w:*", "GET", "w:*", "GET", "g:*", "STORE", "sorted")
+        with Crew() as crew:
+            crew.add(change, crew.stop)
+            for _ in range(3):
+                wait_ms = longest_wait_ms(server, lambda: client.call(*sort))
+                weight, gotten = (each.value for each in client.call("LRANGE", "sorted", -2, -1).value)
+                assert weight == gotten
+                assert wait_ms < LONGEST_WAIT_MS
+        assert client.call("LLEN", "sorted").value == 2 * count
+
+
+@pytest.mark.seconds(120)
+@pytest.mark.parametrize("kind", ["zset", "list", "stream"])
+def test_kill_9_in_the_middle_of_a_removal(engine, kind, rng):
+    """All of it or nothing: the counts agree with the elements, and an answered removal has happened."""
+    if engine == "leveldb" and kind != "zset" and not FULL:
+        pytest.skip("one type shows it")
+    count = 30_000
+    command = {
+        "zset": ("ZREMRANGEBYRANK", "k", 0, count // 2 - 1),
+        "list": ("LTRIM", "k", count // 2, -1),
+        "stream": ("XTRIM", "k", "MAXLEN", count // 2),
+    }[kind]
+    read_all = {"zset": ("ZRANGE", "k", 0, -1), "list": ("LRANGE", "k", 0, -1), "stream": ("XRANGE", "k", "-", "+")}
+    with limited(engine) as (server, _):
+        with server.client(timeout=60) as client:
+            fill(client, kind, "all", count)
+        for _ in range(20 if FULL else 4):
+            with server.client(timeout=60) as client:
+                assert client.call("COPY", "all", "k", "REPLACE").value == 1
+                ends = threading.Timer(rng.uniform(0.0, 0.25), os.kill, (server.process.pid, signal.SIGKILL))
+                ends.start()
+                reply = client.call(*command)
+                answered = reply.kind != "closed"
+                assert not reply.is_error(), reply
+                ends.join()
+            server.restart(kill=True)
+            with server.client(timeout=60) as client:
+                left = size(client, kind, "k")
+                assert left in ((count // 2,) if answered else (count, count // 2))
+                assert len(client.call(*read_all[kind]).value) == left
+                if kind == "zset":
+                    assert client.call("ZSCORE", "k", name(0)).is_null() == (left != count)
+                    assert client.call("ZRANK", "k", name(count - 1)).value == left - 1
+                check_key_count(client, 2)
