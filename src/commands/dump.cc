@@ -22,7 +22,7 @@ using types::Record;
 void dump(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
-  if (record.collection() && !ctx.keys.data().begin_walk()) return;
+  if (record.collection() && !ctx.keys.data().begin_walk(record.collection()->count)) return;
   ctx.reply.bulk(dump_payload(ctx.config, ctx.keys, record));
 }
 

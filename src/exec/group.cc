@@ -139,8 +139,10 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   Accounting accounting(services_, *unit.row);
   Earlier earlier = earlier_runs(job, unit, 0);
   earlier.fed = fed;
-  Wish wish = run_write(services_, {.row = *unit.row, .command = *unit.command, .db = unit.db},
-                        earlier, keys, reply);
+  Wish wish = run_write(
+      services_,
+      {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
+      earlier, keys, reply);
   if (wish.work) return NeedsPool{.work = std::move(wish.work)};
   if (wish.block) return Waits{.block = std::move(*wish.block)};
   if (overlay_.failed()) return Done{};
@@ -177,9 +179,10 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
     keys.hits = keys.misses = 0;
     keys.missed.clear();
     Accounting each(services_, *queued.row);
-    contract::PoolWork work =
-        run_any(services_, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
-                earlier_runs(job, unit, i), keys, reply);
+    contract::PoolWork work = run_any(
+        services_,
+        {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
+        *job.client, earlier_runs(job, unit, i), keys, reply);
     if (work) return NeedsPool{.work = std::move(work), .index = i};
     if (overlay_.failed()) return Done{};
     if (contract::is_session(*queued.row)) db = job.client->db;
@@ -205,6 +208,7 @@ void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before)
   if (effects_.unwatch) watches_.unwatch(job.client->id);
   effects_.unwatch = false;
   for (const auto& watched : effects_.watched) {
+    if (job.client->closed) break;  // its unwatch() may have come by already
     watches_.watch(job.client->id, watched.db, watched.key, watched.expired);
   }
   effects_.watched.clear();

@@ -85,18 +85,26 @@ class TypedStore {
 
   bool exists();
   Record record();  // requires that the key exists
-  bool is_large() { return record().collection().has_value(); }
-  void remove_key() { keys_->remove(0, kKey, record()); }
+  bool is_large() {
+    return record().collection().has_value();
+  }
+  void remove_key() {
+    keys_->remove(0, kKey, record());
+  }
   // Another record of kKey, be it one that no writer makes.
   void replace_record(const storage::Metadata& metadata);
   // What the spaces hold, the group included.
   Records records_of(storage::Space space);
-  size_t records_in(storage::Space space) { return records_of(space).size(); }
+  size_t records_in(storage::Space space) {
+    return records_of(space).size();
+  }
   // All that a reader could tell of: equal before and after what must not have changed anything.
   std::vector<Records> contents();
 
   // Ends the group.
-  void commit() { REQUIRE(try_commit().ok()); }
+  void commit() {
+    REQUIRE(try_commit().ok());
+  }
   // The same; a group that the engine does not take is forgotten.
   storage::Status try_commit();
   // As a new process finds what was there; the memory engine, which would forget it, stays open.
@@ -105,12 +113,24 @@ class TypedStore {
   // What the reader latched, which it forgets: the next read may succeed.
   storage::Status take_error();
 
-  storage::FailingEngine& engine() { return *engine_; }
-  storage::Overlay& overlay() { return *overlay_; }
-  KeyWriter& keys() { return *keys_; }
-  KeyspaceState& state() { return state_; }
-  Effects& effects() { return effects_; }
-  int64_t now_ms() const { return now_ms_; }
+  storage::FailingEngine& engine() {
+    return *engine_;
+  }
+  storage::Overlay& overlay() {
+    return *overlay_;
+  }
+  KeyWriter& keys() {
+    return *keys_;
+  }
+  KeyspaceState& state() {
+    return state_;
+  }
+  Effects& effects() {
+    return effects_;
+  }
+  int64_t now_ms() const {
+    return now_ms_;
+  }
 
  private:
   class Ids : public CollectionIds {
