@@ -81,7 +81,9 @@ class Connection {
   virtual void set_idle_exempt(bool exempt) = 0;
   // Whether commands of this client are unanswered. A busy client is exempt from `timeout`, and
   // when it stops sending (a half-closed socket) the connection closes only after set_busy(false)
-  // and the last reply. Cheap; starts as false.
+  // and the last reply. One that sends no more and gets no reply for kGoodbyeMs is taken for gone
+  // (Handler::on_lost): most who hang up look like one who only stopped sending. Cheap; starts as
+  // false.
   virtual void set_busy(bool busy) = 0;
   // Until it is authenticated a client may send no more than 10 arguments of 16 KB per command.
   // Starts as true.
@@ -97,6 +99,8 @@ class Connection {
 // While more than this is waiting to be sent, nothing more is read from the client, and a handler
 // should answer nothing more either: see Handler::on_output_drained.
 inline constexpr uint64_t kOutputPauseBytes = 1u << 20;
+// How long a client that sends no more may wait for its next reply.
+inline constexpr int64_t kGoodbyeMs = 1000;
 
 // What the owner of the server does with one connection.
 class Handler {
@@ -114,6 +118,14 @@ class Handler {
 
   // The client has read on after more than kOutputPauseBytes of replies had been waiting for it.
   virtual void on_output_drained() {}
+
+  // The client sends no more; it may still read. All that it sent completely was delivered.
+  virtual void on_input_end() {}
+
+  // Nobody reads the replies any more: they are dropped. What the client has sent is delivered all
+  // the same, and the connection stays until that is done: until set_busy(false), or until a client
+  // waits by design (set_idle_exempt).
+  virtual void on_lost() {}
 
   // The client broke the protocol: `error` is Redis' own sentence, such as "ERR Protocol error:
   // invalid bulk length". Nothing more is read. The handler answers it in order after what is

@@ -37,7 +37,7 @@ void ConnectionImpl::post(void (ConnectionImpl::*method)()) {
 
 void ConnectionImpl::set_idle_exempt(bool exempt) {
   idle_exempt_ = exempt;
-  if (eof_ && exempt) post_finish_if_done();
+  if ((eof_ || lost_) && exempt) post_finish_if_done();
 }
 
 void ConnectionImpl::set_busy(bool busy) {
@@ -56,10 +56,29 @@ void ConnectionImpl::post_finish_if_done() {
 }
 
 void ConnectionImpl::finish_if_done() {
-  if (closed_ || !(eof_ || closing_)) return;
-  const bool replies_to_come = busy_ && !idle_exempt_ && !closing_;
-  if (replies_to_come || !queue_.empty() || !out_.empty()) return;
-  close_for(eof_ ? "Client closed connection" : "Closed by the server after its last reply");
+  const bool waits_in_vain = lost_ && idle_exempt_;
+  if (closed_ || !(eof_ || closing_ || waits_in_vain)) return;
+  const bool work_to_come = busy_ && !idle_exempt_ && !closing_;
+  if (work_to_come || !queue_.empty() || !out_.empty()) return;
+  close_for(eof_ || lost_ ? "Client closed connection"
+                          : "Closed by the server after its last reply");
+}
+
+// Whoever sent a pipeline and left has it run all the same, as far as it was received.
+void ConnectionImpl::lose() {
+  if (closed_ || lost_) return;
+  lost_ = true;
+  // Bodies end outside of any call that they may be in the middle of.
+  asio::post(loop_.executor(), [self = shared_from_this(), queue = std::move(queue_)] {
+    if (self->closed_) return;
+    if (self->handler_) self->handler_->on_lost();
+    self->resume_input();
+    self->flush();
+  });
+  queue_ = {};
+  out_ = {};
+  body_asked_ = output_paused_ = false;
+  account_output();
 }
 
 void ConnectionImpl::close_if_idle(int64_t now_ms) {
@@ -71,13 +90,16 @@ void ConnectionImpl::close_if_idle(int64_t now_ms) {
   }
 }
 
-bool ConnectionImpl::on_tick(int64_t) {
+bool ConnectionImpl::on_tick(int64_t now_ms) {
   if (closed_) return watched_ = false;
+  const bool owed = eof_ && busy_ && queue_.empty();
+  if (owed && now_ms - last_interaction_ms.load(std::memory_order_relaxed) > kGoodbyeMs) lose();
   if (accounted_output_ > 0) enforce_output_limits();
   if (!closed_ && queue_.has_expired_body()) close_for("A reply was not read in time");
   // While reading is paused, data in front of the client's goodbye hides it from the event loop.
   if (data_waiting_ && idle_exempt_ && peer_hung_up()) close_for("Client closed connection");
-  return watched_ = !closed_ && (accounted_output_ > 0 || data_waiting_);
+  const bool leaving = eof_ && !lost_;
+  return watched_ = !closed_ && (accounted_output_ > 0 || data_waiting_ || leaving);
 }
 
 void ConnectionImpl::watch() {

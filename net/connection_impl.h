@@ -3,7 +3,8 @@
 // at once and waits for room only when the socket is full.
 //
 // Its life: start() by its loop; close_for() from anywhere on the loop closes the socket and posts
-// the end, where the handler is told and the loop drops the connection.
+// the end, where the handler is told and the loop drops the connection. A client that hangs up
+// without reading its replies is lost first: its output is dropped, its input read to the end.
 //
 // Threads: the I/O thread's, except cut_from_any_thread().
 #pragma once
@@ -107,6 +108,7 @@ class ConnectionImpl final : public Connection,
   void account_output();
   void enforce_output_limits();
   void cut();
+  void lose();
   void watch();
   void finish_if_done();
   void post_finish_if_done();
@@ -134,6 +136,7 @@ class ConnectionImpl final : public Connection,
   bool closed_ = false;
   bool closing_ = false;       // close_after_flush() was called
   bool eof_ = false;           // the client sends no more
+  bool lost_ = false;          // and reads no more: output is dropped
   bool input_ended_ = false;   // nothing more is to be read or delivered
   bool read_armed_ = false;    // a wait for readability is pending
   bool data_waiting_ = false;  // readable, but reading was paused when that was seen

@@ -53,8 +53,10 @@ void ConnectionImpl::read_some() {
     parser_.release_if_empty();
     return arm_read();
   }
-  if (error == asio::error::eof) return on_eof();
-  if (error) return close_for("Error reading from client: " + error.message());
+  if (error) {
+    if (error != asio::error::eof) lose();
+    return on_eof();
+  }
   loop_.count_in(bytes);
   last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
   continue_input();
@@ -90,6 +92,9 @@ void ConnectionImpl::on_eof() {
   parser_.reset();
   diversion_.reset();
   account_input();
+  last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
+  handler_->on_input_end();
+  watch();
   finish_if_done();
 }
 

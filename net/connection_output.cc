@@ -24,19 +24,20 @@ std::string& ConnectionImpl::out() {
 }
 
 void ConnectionImpl::send_body(std::unique_ptr<BodySource> body) {
-  if (closed_) return;
+  if (closed_ || lost_) return;
   queue_.append(std::exchange(out_, {}), 0);
   queue_.append_body(std::move(body));
 }
 
 void ConnectionImpl::flush() {
   if (closed_) return;
+  if (lost_) out_.clear();
   if (!out_.empty()) {
     size_t sent = 0;
     if (queue_.empty()) {
       const asio::const_buffer whole = asio::buffer(out_);
       sent = write({&whole, 1});
-      if (closed_) return;
+      if (lost_) return;
     }
     if (sent == out_.size()) {
       out_.clear();
@@ -52,15 +53,16 @@ void ConnectionImpl::flush() {
   }
 }
 
-// One write to the socket; 0 when it is full or the connection failed and is closed.
+// One write to the socket; 0 when it is full, or the client is lost.
 size_t ConnectionImpl::write(std::span<const asio::const_buffer> buffers) {
   ErrorCode error;
   const size_t bytes = buffers.size() == 1 ? socket_.write_some(buffers[0], error)
                                            : socket_.write_some(buffers, error);
   if (error && !is_would_block(error)) {
-    close_for("Error writing to client: " + error.message());
+    lose();
     return 0;
   }
+  if (eof_ && bytes > 0) last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
   loop_.count_out(bytes);
   return bytes;
 }
@@ -103,11 +105,11 @@ bool ConnectionImpl::pull_body(BodySource& body) {
   body.next(loop_, [weak = weak_from_this()](std::optional<std::string> piece) {
     if (const auto self = weak.lock()) self->on_body_piece(std::move(piece));
   });
-  return !body_asked_ && !closed_;
+  return !body_asked_ && !closed_ && !lost_;
 }
 
 void ConnectionImpl::on_body_piece(std::optional<std::string> piece) {
-  if (closed_) return;
+  if (closed_ || lost_) return;
   body_asked_ = false;
   if (!piece) return close_for("A reply could not be completed");
   if (piece->empty()) {

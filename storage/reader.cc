@@ -19,9 +19,55 @@ class EmptyCursor : public Cursor {
   Status status() const override { return {}; }
 };
 
+Status stopped_status() {
+  return {Status::Code::kIo, "nobody waits for this any more"};
+}
+
+// Ends, with an error, once it is told to.
+class StoppableCursor : public Cursor {
+ public:
+  StoppableCursor(std::unique_ptr<Cursor> cursor, const std::function<bool()>& stopped)
+      : cursor_(std::move(cursor)), stopped_(stopped) {}
+
+  bool valid() const override { return !ended_ && cursor_->valid(); }
+  void seek(std::string_view key) override {
+    cursor_->seek(key);
+    look();
+  }
+  void seek_for_prev(std::string_view key) override {
+    cursor_->seek_for_prev(key);
+    look();
+  }
+  void next() override {
+    cursor_->next();
+    look();
+  }
+  void prev() override {
+    cursor_->prev();
+    look();
+  }
+  std::string_view key() const override { return cursor_->key(); }
+  std::string_view value() const override { return cursor_->value(); }
+  Lookup outcome() const override { return ended_ ? Lookup::kError : cursor_->outcome(); }
+  Status status() const override { return ended_ ? stopped_status() : cursor_->status(); }
+
+ private:
+  static constexpr uint32_t kMovesBetweenLooks = 64;
+
+  void look() {
+    if (++moves_ % kMovesBetweenLooks == 0 && stopped_()) ended_ = true;
+  }
+
+  std::unique_ptr<Cursor> cursor_;
+  const std::function<bool()> stopped_;
+  uint32_t moves_ = 0;
+  bool ended_ = false;
+};
+
 }  // namespace
 
 bool EngineReader::get(Space space, std::string_view key, std::string* value) {
+  if (stopped()) latch_error(stopped_status());
   if (failed()) return false;
   Status status;
   const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
@@ -30,12 +76,15 @@ bool EngineReader::get(Space space, std::string_view key, std::string* value) {
 
 std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower,
                                              std::string_view upper) {
+  if (stopped()) latch_error(stopped_status());
   if (failed()) return std::make_unique<EmptyCursor>();
-  return engine_.new_cursor(space, {.snapshot = snapshot_,
-                                    .lower = std::string(lower),
-                                    .upper = std::string(upper),
-                                    .tier = tier_,
-                                    .fill_cache = use_ == CacheUse::kFill});
+  auto cursor = engine_.new_cursor(space, {.snapshot = snapshot_,
+                                           .lower = std::string(lower),
+                                           .upper = std::string(upper),
+                                           .tier = tier_,
+                                           .fill_cache = use_ == CacheUse::kFill});
+  if (!stopped_) return cursor;
+  return std::make_unique<StoppableCursor>(std::move(cursor), stopped_);
 }
 
 bool SingleProbe::get(Space space, std::string_view key, std::string* value) {

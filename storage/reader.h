@@ -5,7 +5,9 @@
 // produced is thrown away. One thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,10 +27,10 @@ class Reader {
   // `check(cursor)` when the walk ended.
   virtual std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                          std::string_view upper) = 0;
-  // Before a walk over many elements: false where others would have to wait for it (on an I/O
-  // thread). Then the handler returns, and runs again in the pool.
-  bool begin_walk() {
-    if (!may_walk()) latch_miss();
+  // Before a walk over many elements, so many if that is known: false where others would have to
+  // wait for it. Then the handler returns, and runs again where they do not.
+  bool begin_walk(uint64_t elements = std::numeric_limits<uint64_t>::max()) {
+    if (elements > walk_max()) latch_miss();
     return !failed();
   }
   // Calls `each` with every value of [lower, upper) that the engine does not have yet, in any
@@ -41,7 +43,7 @@ class Reader {
   }
 
   bool failed() const { return missed_ || !error_.ok(); }
-  bool missed() const { return missed_; }  // the disk would be needed
+  bool missed() const { return missed_; }  // the disk would be needed, or more time
   const Status& error() const { return error_; }
   // For a caller that found bytes which cannot be.
   void latch_error(Status status) {
@@ -53,7 +55,7 @@ class Reader {
   }
 
  protected:
-  virtual bool may_walk() const { return true; }
+  virtual uint64_t walk_max() const { return std::numeric_limits<uint64_t>::max(); }
   void latch_miss() {
     if (!failed()) missed_ = true;
   }
@@ -82,14 +84,23 @@ class EngineReader : public Reader {
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;
 
+  // Longer walks are not begun. Without the disk none is.
+  void set_walk_max(uint64_t elements) { walk_max_ = elements; }
+  // Once this is true every read fails, walks that have begun included. Asked now and then.
+  void stop_when(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
+
  protected:
-  bool may_walk() const override { return tier_ == Tier::kDisk; }
+  uint64_t walk_max() const override { return tier_ == Tier::kDisk ? walk_max_ : 0; }
 
  private:
+  bool stopped() const { return stopped_ && stopped_(); }
+
   Engine& engine_;
   const Snapshot* snapshot_;
   Tier tier_;
   CacheUse use_;
+  uint64_t walk_max_ = std::numeric_limits<uint64_t>::max();
+  std::function<bool()> stopped_;
 };
 
 // One lookup of the latest state in memory. A second read would not be of the same state as the
@@ -105,7 +116,7 @@ class SingleProbe : public Reader {
   bool needs_snapshot() const { return needs_snapshot_; }
 
  protected:
-  bool may_walk() const override { return false; }
+  uint64_t walk_max() const override { return 0; }
 
  private:
   Engine& engine_;

@@ -62,7 +62,7 @@ std::unique_ptr<net::BodySource> stream_draws(contract::ReadContext& ctx, uint64
         *piece = std::move(encoded.bytes);
         return left > 0;
       },
-      storage::CacheUse::kFill);
+      data::PieceSource::Use{.cache = storage::CacheUse::kFill});
 }
 
 }  // namespace ingot::commands

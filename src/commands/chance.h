@@ -45,7 +45,7 @@ template <typename MakeDraw, typename Announce>
 void reply_draws(contract::ReadContext& ctx, uint64_t count, bool walks, const MakeDraw& make_draw,
                  const Announce& announce) {
   const bool holds_many = count > contract::kHeldElements && !ctx.view;
-  if ((walks || holds_many) && !ctx.keys.data().begin_walk()) return;
+  if ((walks || holds_many) && !ctx.keys.data().begin_walk(count)) return;
   if (holds_many && count > contract::kDrawnInTransactionMax) {
     return ctx.reply.error("ERR value is out of range");
   }

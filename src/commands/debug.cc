@@ -205,6 +205,7 @@ constexpr Subcommand kSubcommands[] = {
 };
 
 void debug(ReadContext& ctx, Args args) {
+  if (!ctx.keys.data().begin_walk()) return;
   const size_t arguments = args.size() - 2;
   for (const Subcommand& subcommand : kSubcommands) {
     if (!equals_ignore_case(args[1], subcommand.name)) continue;

@@ -46,7 +46,7 @@ void dump_long_string(ReadContext& ctx, const Record& record) {
 void dump(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
-  if (record.collection() && !ctx.keys.data().begin_walk()) return;
+  if (record.collection() && !ctx.keys.data().begin_walk(record.collection()->count)) return;
   if (is_long_string(record)) return dump_long_string(ctx, record);
   const auto payload = dump_payload(ctx.data, ctx.keys, record);
   payload ? ctx.reply.bulk(*payload) : ctx.reply.error(contract::kOutOfMemory);

@@ -34,7 +34,7 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
 void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_t count,
                     WriteElement write) {
   if (count < contract::kHeldElements || !ctx.view) {
-    if (count >= contract::kHeldElements && !ctx.keys.data().begin_walk()) return;
+    if (count >= contract::kHeldElements && !ctx.keys.data().begin_walk(count)) return;
     if (write_some(ctx, &range, write)) return;
   }
   auto encode = [write = std::move(write), version = ctx.reply.version()](

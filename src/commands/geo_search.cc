@@ -101,7 +101,7 @@ void read_only(ReadContext& ctx, Args args, Form form) {
       parse_geo_query(ctx.reply, args, form, /*may_store=*/false, set.exists() ? &*set : nullptr);
   if (!query) return;
   if (!set.exists()) return ctx.reply.array(0);
-  if (set->is_large() && !ctx.keys.data().begin_walk()) return;
+  if (set->is_large() && !ctx.keys.data().begin_walk(set->size())) return;
   const auto matches = find_matches(ctx.data, ctx.keys.data(), *set, *query);
   const uint64_t count = wanted(*matches, *query);
   ctx.reply.array(count);

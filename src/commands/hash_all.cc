@@ -113,7 +113,8 @@ void hscan(ReadContext& ctx, Args args) {
     });
     return page.reply_to(ctx.reply);
   }
-  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk(scan->count))
+    return;
   page.next = *cursor;
   scan_large(ctx, hash.record(), *scan, &page);
   page.reply_to(ctx.reply);

@@ -140,7 +140,7 @@ void reply_repeating(Source& source, const DrawRequest& request) {
 void reply_one(Source& source) {
   const DrawRequest request{.count = -1};
   const bool held = !source.hash.is_large() || !source.is_fresh();
-  if (held && source.hash.is_large() && !source.ctx.keys.data().begin_walk()) return;
+  if (held && source.hash.is_large() && !source.ctx.keys.data().begin_walk(source.length)) return;
   const auto draw = held ? draw_from_held(source, request.with_values)
                          : draw_from_table(source, request.with_values);
   draw(source.ctx.keys.data(), 1, source.ctx.reply);
@@ -162,7 +162,7 @@ void hrandfield(ReadContext& ctx, Args args) {
       wanted > source.length / 3) {
     return reply_distinct(source, *request, wanted);
   }
-  if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk()) return;
+  if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
   reply_few(source, *request);
 }
 

@@ -151,6 +151,8 @@ void lcs_command(ReadContext& ctx, Args args) {
     return ctx.reply.error(
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
   }
+  constexpr uint64_t kPairsInElement = 64;  // that take as long as reading an element does
+  if (!ctx.keys.data().begin_walk(a_length * b_length / kPairsInElement)) return;
   std::string a_bytes, b_bytes;
   if (a_length > 0 && b_length > 0) {
     types::read_string(ctx.keys.data(), a, 0, a_length, &a_bytes);

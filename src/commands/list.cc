@@ -264,7 +264,7 @@ void lpos(ReadContext& ctx, Args args) {
   const uint64_t length = list->length();
   const uint64_t visited =
       options.most == 0 ? length : std::min(length, static_cast<uint64_t>(options.most));
-  if (visited > contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  if (visited > contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk(visited)) return;
   const bool back = options.rank < 0;
   // Redis takes the smallest number, which has no opposite, for the first match from the end.
   int64_t skip = options.rank < -kMax ? 0 : std::abs(options.rank) - 1;

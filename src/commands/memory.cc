@@ -48,7 +48,7 @@ void usage(ReadContext& ctx, Args args) {
   uint64_t bytes =
       storage::meta_key(ctx.keys.keyspace(ctx.db), args[2]).size() + record.bytes().size();
   if (record.collection()) {
-    if (samples > kSamples && !ctx.keys.data().begin_walk()) return;
+    if (samples > kSamples && !ctx.keys.data().begin_walk(samples)) return;
     if (record.type() == storage::ValueType::kString) {
       bytes += record.collection()->count;
     } else {

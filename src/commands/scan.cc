@@ -82,7 +82,8 @@ void stream_names(ReadContext& ctx, std::string_view text) {
                           .lower = storage::meta_key(keyspace, Pattern(text).prefix()),
                           .upper = storage::meta_key_end(keyspace)};
   ctx.reply.elements(std::make_unique<data::PieceSource>(
-      ctx.data, ctx.view, data::read_range(std::move(range), std::move(encode))));
+      ctx.data, ctx.view, data::read_range(std::move(range), std::move(encode)),
+      data::PieceSource::Use{.work = data::Work::kLong}));  // few may match
 }
 
 void keys(ReadContext& ctx, Args args) {
@@ -93,6 +94,7 @@ void keys(ReadContext& ctx, Args args) {
     if (ctx.keys.peek(ctx.db, pattern.prefix(), &record)) found.add(pattern.prefix());
     return found.reply_to(ctx.reply);
   }
+  if (!ctx.keys.data().begin_walk()) return;
   KeyWalk walk(ctx.keys.data(), ctx.keys.keyspace(ctx.db), pattern.prefix());
   Metadata metadata;
   uint64_t count = 0;
@@ -131,6 +133,7 @@ void scan(ReadContext& ctx, Args args) {
   if (!cursor) return ctx.reply.error(kInvalidCursor);
   const auto options = read_scan_options(ctx.reply, args, ScanOf::kKeys);
   if (!options) return;
+  if (!ctx.keys.data().begin_walk(options->count)) return;
   const Pattern pattern(options->pattern);
   const storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
   KeyWalk walk(ctx.keys.data(), keyspace, pattern.prefix());
@@ -147,8 +150,13 @@ void scan(ReadContext& ctx, Args args) {
     const std::string_view type = types::type_name(metadata.type);
     if (!options->type || contract::equals_ignore_case(*options->type, type)) found.add(last);
   }
-  const uint64_t next =
-      walk.valid() ? ctx.server.cursors().add(storage::meta_key(keyspace, last)) : 0;
+  if (ctx.keys.data().failed()) return;
+  uint64_t next = 0;
+  if (walk.valid()) {
+    next = ctx.server.cursors().add(storage::meta_key(keyspace, last), ctx.client_id, *cursor);
+  } else {
+    ctx.server.cursors().end(*cursor);
+  }
   ctx.reply.array(2);
   ctx.reply.bulk(std::to_string(next));
   found.reply_to(ctx.reply);

@@ -150,7 +150,8 @@ void sscan(ReadContext& ctx, Args args) {
     set->walk(take);
     return reply_scan(ctx.reply, 0, members);
   }
-  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk(scan->count))
+    return;
   types::MemberTable table(ctx.keys.data(), set.record().collection()->id);
   uint64_t left = scan->count;
   do {

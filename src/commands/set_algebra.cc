@@ -47,11 +47,12 @@ std::shared_ptr<Combination> open_sources(Context& ctx, Args names, Operation op
   }
   auto combination = std::make_shared<Combination>(ctx.keys.data(), operation, std::move(sources));
   const bool is_short = combination->members() <= contract::kVisitedOnIoThread;
-  return is_short || ctx.keys.data().begin_walk() ? combination : nullptr;
+  return is_short || ctx.keys.data().begin_walk(combination->members()) ? combination : nullptr;
 }
 
 // The members of a result once more, from the view, while the client takes them.
 void stream_members(ReadContext& ctx, std::shared_ptr<Combination> combination) {
+  const bool is_long = combination->members() > contract::kWalkedAtOnce;
   auto read = [combination = std::move(combination), from = std::string()](
                   storage::Reader& data, std::string* piece) mutable {
     bool more = false;
@@ -66,7 +67,9 @@ void stream_members(ReadContext& ctx, std::shared_ptr<Combination> combination) 
     });
     return more;
   };
-  ctx.reply.elements(std::make_unique<data::PieceSource>(ctx.data, ctx.view, std::move(read)));
+  ctx.reply.elements(std::make_unique<data::PieceSource>(
+      ctx.data, ctx.view, std::move(read),
+      data::PieceSource::Use{.work = is_long ? data::Work::kLong : data::Work::kShort}));
 }
 
 void reply_result(ReadContext& ctx, Args args, Operation operation) {

@@ -86,7 +86,8 @@ void srandmember(ReadContext& ctx, Args args) {
   }
   if (request->repeats()) return reply_repeated(ctx, *set, set.record(), request->size());
   const uint64_t wanted = std::min(request->size(), set->size());
-  if (wanted > contract::kDrawnOnIoThread && set->is_large() && !ctx.keys.data().begin_walk()) {
+  if (wanted > contract::kDrawnOnIoThread && set->is_large() &&
+      !ctx.keys.data().begin_walk(wanted)) {
     return;
   }
   const std::vector<std::string> members = draw_distinct(*set, wanted);

@@ -317,7 +317,8 @@ std::shared_ptr<SpillSort> begin_reply(Context& ctx, const Request& request, Ite
     ctx.reply.array(0);
     return nullptr;
   }
-  if (!ctx.keys.data().begin_walk()) return nullptr;
+  const auto& collection = request.record.collection();
+  if (!ctx.keys.data().begin_walk(collection ? collection->count : 0)) return nullptr;
   auto sorted = sort_elements(ctx.data, ctx.keys, ctx.db, request.record, request.options);
   if (!sorted) {
     ctx.reply.error(kNotNumbers);

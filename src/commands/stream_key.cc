@@ -87,7 +87,8 @@ void reply_entry(ReplySink& reply, StreamId id, const StreamFields& fields) {
 void reply_entries(contract::ReadContext& ctx, const StreamReader& stream, const StreamRange& range,
                    uint64_t count, bool reverse) {
   const uint64_t most = count == 0 ? stream.length() : std::min(count, stream.length());
-  if (most > contract::kVisitedOnIoThread && stream.is_large() && !ctx.keys.data().begin_walk()) {
+  if (most > contract::kVisitedOnIoThread && stream.is_large() &&
+      !ctx.keys.data().begin_walk(most)) {
     return;
   }
   const bool streams = ctx.view != nullptr && stream.is_large();

@@ -125,7 +125,9 @@ void reply_result(ReadContext& ctx, Args args, const Form& form) {
   if (!read_query(ctx, args.subspan(1), form, &query)) return;
   storage::Reader& data = ctx.keys.data();
   const Combination combination(data, form.operation, std::move(query.sources), query.aggregate);
-  if (combination.members() > contract::kVisitedOnIoThread && !data.begin_walk()) return;
+  if (combination.members() > contract::kVisitedOnIoThread &&
+      !data.begin_walk(combination.members()))
+    return;
   if (form.counts) {
     int64_t found = 0;
     combination.walk(data, {}, [&](std::string_view, double) { return ++found != query.limit; });

@@ -156,7 +156,8 @@ void write_leaf(ReplySink& reply, std::string_view record, const RankedReply& fo
 void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
                  const RankRange& ranks) {
   const bool scores = query.with_scores;
-  if (ranks.size() >= contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  if (ranks.size() >= contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk(ranks.size()))
+    return;
   ctx.reply.array(scores && ctx.reply.version() == 2 ? 2 * ranks.size() : ranks.size());
   if (set.is_large() && ranks.size() >= contract::kHeldElements) {
     auto leaves = set.leaves(ranks);

@@ -100,7 +100,8 @@ void zrandmember(ReadContext& ctx, Args args) {
   const bool scores = request->with_values;
   if (request->repeats()) return reply_repeated(ctx, *set, set.record(), request->size(), scores);
   const uint64_t wanted = std::min(request->size(), set->size());
-  if (wanted > contract::kDrawnOnIoThread && set->is_large() && !ctx.keys.data().begin_walk()) {
+  if (wanted > contract::kDrawnOnIoThread && set->is_large() &&
+      !ctx.keys.data().begin_walk(wanted)) {
     return;
   }
   const auto members = draw_distinct(*set, wanted);
@@ -136,7 +137,8 @@ void zscan(ReadContext& ctx, Args args) {
     set->walk(take);
     return reply_scan(ctx.reply, 0, members);
   }
-  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk()) return;
+  if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk(scan->count))
+    return;
   types::MemberTable table(ctx.keys.data(), set.record().collection()->id);
   cursor = table.scan(*cursor, std::min<uint64_t>(scan->count, 1 << 16),
                       [&](std::string_view member, std::string_view stored) {

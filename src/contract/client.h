@@ -57,6 +57,12 @@ class Client {
   std::atomic<const CommandRow*> last_subcommand{nullptr};
   std::atomic<uint64_t> pending_bytes{0};  // arguments of commands not yet answered
 
+  // Whether anybody is at the other end. Each is set once, by the I/O thread, before it tells the
+  // writer; whoever works for the client looks when that begins, goes on, and would have to wait.
+  std::atomic<bool> leaving{false};  // sends no more: nothing of it waits for others
+  std::atomic<bool> gone{false};     // reads no more: what only reads need not be done
+  std::atomic<bool> closed{false};   // runs no more: nothing is remembered for it
+
   // Whether it comes from this machine.
   bool is_local() const;
   std::string name() const;

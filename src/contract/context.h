@@ -41,6 +41,7 @@ class ReadContext {
   const settings::Config& config;
   data::Services& data;  // for replies that are sorted or streamed
   RunningServer& server;
+  uint64_t client_id;
   // The state that is read, for replies that go on reading after the command returned (streams).
   // Null inside EXEC with writes and in a probe without a snapshot.
   std::shared_ptr<const data::View> view;

@@ -13,6 +13,11 @@ inline constexpr uint64_t kVisitedOnIoThread = 512;  // elements, of all sources
 inline constexpr uint64_t kScannedOnIoThread = 256;  // COUNT of HSCAN, SSCAN, ZSCAN
 inline constexpr uint64_t kDrawnOnIoThread = 32;     // elements at random: a seek for each
 
+// --- among the reader pool's short work -> among its long work, of which some threads are kept
+// free
+
+inline constexpr uint64_t kWalkedAtOnce = 16 << 10;  // elements: some milliseconds
+
 // --- writer -> reader pool: a larger value is made beside the writer
 
 inline constexpr uint64_t kMadeByWriter = 512;              // elements of what STORE commands read

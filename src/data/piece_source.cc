@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "src/data/reader_pool.h"
-
 namespace ingot::data {
 namespace {
 
@@ -12,21 +10,28 @@ constexpr int64_t kViewAgeMaxMs = 5 * 60 * 1000;
 
 }  // namespace
 
-PieceSource::PieceSource(Services& services, std::shared_ptr<const View> view, Read read,
-                         storage::CacheUse use)
+PieceSource::PieceSource(Services& services, std::shared_ptr<const View> view, Read read, Use use)
     : services_(services),
       view_created_ms_(view->created_ms()),
-      state_(std::make_shared<State>(
-          State{.view = std::move(view), .read = std::move(read), .use = use})) {}
+      work_(use.work),
+      state_(new State{.view = std::move(view), .read = std::move(read), .cache = use.cache}) {}
+
+PieceSource::~PieceSource() {
+  state_->abandoned = true;
+}
 
 // Nothing when it cannot be read.
 std::optional<std::string> PieceSource::read_piece(storage::Engine& engine, State& state) {
-  storage::EngineReader data(engine, state.view->snapshot(), storage::Tier::kDisk, state.use);
+  storage::EngineReader data(engine, state.view->snapshot(), storage::Tier::kDisk, state.cache);
+  data.stop_when([&state] { return state.abandoned.load(std::memory_order_relaxed); });
   std::string piece;
   const bool more = state.read(data, &piece);
   if (data.failed()) return std::nullopt;
   // The view goes before the client has the last piece.
-  if (!more) state = {};
+  if (!more) {
+    state.read = {};
+    state.view.reset();
+  }
   return piece;
 }
 
@@ -34,12 +39,15 @@ void PieceSource::next(net::IoThread& thread,
                        std::move_only_function<void(std::optional<std::string>)> done) {
   if (!state_->view) return done("");
   if (expired()) return done(std::nullopt);
-  services_.readers.submit([&engine = services_.store.engine(), &thread, state = state_,
-                            done = std::move(done)]() mutable {
-    auto piece = read_piece(engine, *state);
-    thread.post(
-        [piece = std::move(piece), done = std::move(done)]() mutable { done(std::move(piece)); });
-  });
+  services_.readers.submit(
+      [&engine = services_.store.engine(), &thread, state = state_,
+       done = std::move(done)]() mutable {
+        auto piece = read_piece(engine, *state);
+        thread.post([piece = std::move(piece), done = std::move(done)]() mutable {
+          done(std::move(piece));
+        });
+      },
+      work_);
 }
 
 bool PieceSource::expired() {

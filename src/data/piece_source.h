@@ -4,6 +4,7 @@
 // Threads: next() and expired() on the connection's I/O thread; the destructor on any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "net/connection.h"
+#include "src/data/reader_pool.h"
 #include "src/data/services.h"
 #include "src/data/store.h"
 #include "storage/reader.h"
@@ -26,8 +28,14 @@ class PieceSource final : public net::BodySource {
   // On pool threads, one call at a time. What goes wrong latches in `data`, which reads the view.
   using Read = std::move_only_function<bool(storage::Reader& data, std::string* piece)>;
 
-  PieceSource(Services& services, std::shared_ptr<const View> view, Read read,
-              storage::CacheUse use = storage::CacheUse::kPassBy);
+  struct Use {
+    storage::CacheUse cache = storage::CacheUse::kPassBy;
+    Work work = Work::kShort;  // of one piece; kLong: much may be read for little
+  };
+  PieceSource(Services& services, std::shared_ptr<const View> view, Read read)
+      : PieceSource(services, std::move(view), std::move(read), Use()) {}
+  PieceSource(Services& services, std::shared_ptr<const View> view, Read read, Use use);
+  ~PieceSource() override;  // a piece that is being read ends early
 
   void next(net::IoThread& thread,
             std::move_only_function<void(std::optional<std::string>)> done) override;
@@ -39,12 +47,14 @@ class PieceSource final : public net::BodySource {
   struct State {
     std::shared_ptr<const View> view;  // null once everything is read
     Read read;
-    storage::CacheUse use;
+    storage::CacheUse cache;
+    std::atomic<bool> abandoned = false;
   };
   static std::optional<std::string> read_piece(storage::Engine& engine, State& state);
 
   Services& services_;
   const int64_t view_created_ms_;
+  const Work work_;
   std::shared_ptr<State> state_;  // shared with the piece that is being read
 };
 

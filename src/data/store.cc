@@ -1,6 +1,7 @@
 // Opening the data, reserving ids in blocks, views and pins, and the map of databases.
 #include "src/data/store.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "storage/codec.h"
@@ -132,11 +133,38 @@ Status Store::load(int databases) {
 
 std::shared_ptr<const View> Store::view() {
   std::shared_ptr<View> view(new View(*this, enter()));
-  std::shared_lock lock(databases_mutex_);
-  view->snapshot_ = engine_->new_snapshot();
-  view->databases_ = databases_;
   view->created_ms_ = now_ms();
+  uint64_t version = 0;
+  do {
+    std::shared_ptr<const types::DatabaseMap> next;
+    {
+      std::shared_lock lock(databases_mutex_);
+      version = version_.load(std::memory_order_acquire);
+      view->databases_ = databases_;
+      next = next_databases_;
+    }
+    view->snapshot_ = engine_->new_snapshot();
+    if (next && is_at(*view->snapshot_, *view->databases_, *next)) view->databases_ = next;
+    // One that was being replaced may have been by now; another may not.
+  } while (version_.load(std::memory_order_acquire) > version + version % 2);
   return view;
+}
+
+// Whether the snapshot is behind the commit that made the one map of the other.
+bool Store::is_at(const storage::Snapshot& snapshot, const types::DatabaseMap& before,
+                  const types::DatabaseMap& after) {
+  const auto changed = std::ranges::mismatch(before, after);
+  if (changed.in1 == before.end()) return true;
+  const auto db = static_cast<uint32_t>(changed.in1 - before.begin());
+  const std::string key = storage::database_key(db);
+  std::string value;
+  // Where the commit is visible the record stands in a memtable: this waits for no disk, unless
+  // memory cannot tell.
+  Lookup found = engine_->get(&snapshot, Space::kSystem, key, probe_tier_, &value, nullptr);
+  if (found == Lookup::kMiss) {
+    found = engine_->get(&snapshot, Space::kSystem, key, storage::Tier::kDisk, &value, nullptr);
+  }
+  return found == Lookup::kFound && value.size() == 4 && storage::read_le32(value) == *changed.in2;
 }
 
 std::shared_ptr<const Pin> Store::pin() {
@@ -150,10 +178,17 @@ Store::Databases Store::databases() const {
 
 Status Store::publish_databases(types::DatabaseMap databases,
                                 const std::function<Status()>& commit) {
+  const auto next = std::make_shared<const types::DatabaseMap>(std::move(databases));
+  {
+    std::unique_lock lock(databases_mutex_);
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    next_databases_ = next;
+  }
+  Status status = commit();
   std::unique_lock lock(databases_mutex_);
   version_.fetch_add(1, std::memory_order_acq_rel);
-  Status status = commit();
-  if (status.ok()) databases_ = std::make_shared<types::DatabaseMap>(std::move(databases));
+  next_databases_ = nullptr;
+  if (status.ok()) databases_ = next;
   return status;
 }
 

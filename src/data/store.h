@@ -44,17 +44,21 @@ class Store {
   std::shared_ptr<const View> view();
   std::shared_ptr<const Pin> pin();
 
-  // For a probe without a view: the map now, and whether it was the map all along.
+  // For a probe without a view: the map now, and whether it was the map all along. While it is
+  // being replaced nobody can tell without a view.
   struct Databases {
     std::shared_ptr<const types::DatabaseMap> map;
-    uint64_t version;
+    uint64_t version;  // odd: it is being replaced
+
+    bool settled() const { return version % 2 == 0; }
   };
   Databases databases() const;
   bool databases_still(uint64_t version) const {
     return version_.load(std::memory_order_acquire) == version;
   }
 
-  // Commits a batch that changes the keyspace table: no view sees one without the other.
+  // Commits a batch that changes the keyspace table: no view sees one without the other. Nobody
+  // waits for that: a view that is taken meanwhile asks the table which map is its own.
   storage::Status publish_databases(types::DatabaseMap databases,
                                     const std::function<storage::Status()>& commit);
 
@@ -67,6 +71,8 @@ class Store {
   friend class Pin;
   Store(std::unique_ptr<storage::Engine> engine, ClockMs clock);
   storage::Status load(int databases);
+  bool is_at(const storage::Snapshot& snapshot, const types::DatabaseMap& before,
+             const types::DatabaseMap& after);
   uint64_t enter();
   void leave(uint64_t epoch);
 
@@ -80,8 +86,10 @@ class Store {
 
   std::atomic<uint64_t> epoch_{1};
   std::atomic<uint64_t> version_{0};
-  mutable std::shared_mutex databases_mutex_;
+  mutable std::shared_mutex databases_mutex_;            // never held while the engine works
   std::shared_ptr<const types::DatabaseMap> databases_;  // by databases_mutex_
+  std::shared_ptr<const types::DatabaseMap>
+      next_databases_;  // by databases_mutex_: being committed
 
   mutable std::mutex epochs_mutex_;
   std::map<uint64_t, size_t> epochs_;  // alive -> how many; by epochs_mutex_

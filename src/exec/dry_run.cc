@@ -51,8 +51,10 @@ void dry_run(Services& services, const WriteJob& job) {
   contract::RespSink reply(dropped, unit.resp);
   // What it asks the pool for is passed over: only blocks are wanted.
   if (contract::is_write(*unit.row)) {
-    (void)run_write(services, {.row = *unit.row, .command = *unit.command, .db = unit.db}, kDry,
-                    sandbox.keys, reply);
+    (void)run_write(
+        services,
+        {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
+        kDry, sandbox.keys, reply);
     return;
   }
   int db = unit.db;
@@ -63,8 +65,10 @@ void dry_run(Services& services, const WriteJob& job) {
       if (queued.row->name == "select") follow_select(queued.command->args, services, &db);
       continue;
     }
-    (void)run_any(services, {.row = *queued.row, .command = *queued.command, .db = db}, *job.client,
-                  kDry, sandbox.keys, reply);
+    (void)run_any(
+        services,
+        {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
+        *job.client, kDry, sandbox.keys, reply);
     dropped.clear();
     if (sandbox.overlay.bytes() > services.data.bounds.transaction_bytes) return;
   }

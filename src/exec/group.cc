@@ -147,8 +147,10 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   Earlier earlier = earlier_runs(unit, 0);
   earlier.fed = fed;
   earlier.in_place = earlier.in_place || fed;  // it is served now
-  Wish wish = run_write(services_, {.row = *unit.row, .command = *unit.command, .db = unit.db},
-                        earlier, keys, reply);
+  Wish wish = run_write(
+      services_,
+      {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
+      earlier, keys, reply);
   if (wish.work) return NeedsPool{.work = std::move(wish.work), .holds = std::move(wish.holds)};
   if (wish.block) return Waits{.block = std::move(*wish.block)};
   if (overlay_.failed()) return Done{};
@@ -188,8 +190,10 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
     keys.hits = keys.misses = 0;
     keys.missed.clear();
     Accounting each(services_, *queued.row);
-    Wish wish = run_any(services_, {.row = *queued.row, .command = *queued.command, .db = db},
-                        *job.client, earlier_runs(unit, i), keys, reply);
+    Wish wish = run_any(
+        services_,
+        {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
+        *job.client, earlier_runs(unit, i), keys, reply);
     if (wish.work) {
       return NeedsPool{.work = std::move(wish.work), .index = i, .holds = std::move(wish.holds)};
     }
@@ -221,6 +225,7 @@ void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before)
   if (effects_.unwatch) watches_.unwatch(job.client->id);
   effects_.unwatch = false;
   for (const auto& watched : effects_.watched) {
+    if (job.client->closed) break;  // its unwatch() may have come by already
     watches_.watch(job.client->id, watched.db, watched.key, watched.expired);
   }
   effects_.watched.clear();

@@ -13,6 +13,7 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
                                 .config = services.data.config,
                                 .data = services.data,
                                 .server = services.server,
+                                .client_id = call.client_id,
                                 .view = std::move(view)};
   keys.keeps_missed = (services.events.kinds() & types::notify::kKeyMiss) != 0;
   std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);

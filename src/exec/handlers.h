@@ -15,6 +15,7 @@ struct Call {
   const contract::CommandRow& row;
   const net::Command& command;
   int db;
+  uint64_t client_id;
 };
 
 // `view`: see ReadContext::view.

@@ -33,6 +33,15 @@ std::shared_ptr<net::ArgumentSink> Session::argument_sink(std::span<const std::s
   return std::make_shared<data::BuiltArgument>(services_.data, thread_, bytes);
 }
 
+void Session::on_input_end() {
+  client_->leaving = true;
+}
+
+void Session::on_lost() {
+  client_->gone = true;
+  if (connection_ != nullptr) advance();
+}
+
 void Session::on_protocol_error(std::string_view error) {
   protocol_error_ = error;
   advance();
@@ -43,6 +52,7 @@ void Session::on_close(std::string_view reason) {
   if (reason.starts_with("Closing client") || reason.starts_with("Closed for")) {
     metrics::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
   }
+  client_->leaving = client_->gone = client_->closed = true;
   if (watching_) writer_.unwatch(client_->id);
   if (blocking_) writer_.unblock(client_->id);
   services_.clients.remove(client_->id);
@@ -164,17 +174,18 @@ void Session::submit_job() {
   job_in_flight_ = true;
   prefetched_ = 0;
   assembling_->thread = &thread_;
-  assembling_->done = [self = shared_from_this(),
-                       slot = std::move(assembling_slot_)](contract::EncodedReply reply) mutable {
-    self->on_job_done(std::move(slot), std::move(reply));
+  assembling_->done = [self = shared_from_this(), slot = std::move(assembling_slot_)](
+                          contract::EncodedReply reply, bool given_up) mutable {
+    self->on_job_done(std::move(slot), std::move(reply), given_up);
   };
   writer_.submit(std::move(assembling_));
 }
 
-void Session::on_job_done(SlotPtr slot, contract::EncodedReply reply) {
+void Session::on_job_done(SlotPtr slot, contract::EncodedReply reply, bool given_up) {
   slot->reply = std::move(reply);
   complete(*slot);
   job_in_flight_ = false;
+  if (given_up && connection_ != nullptr) return connection_->close();
   if (std::exchange(blocking_, false) && connection_ != nullptr) {
     connection_->set_idle_exempt(false);
   }

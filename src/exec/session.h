@@ -36,6 +36,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   std::shared_ptr<net::ArgumentSink> argument_sink(std::span<const std::string_view> args,
                                                    uint64_t bytes) override;
   void on_output_drained() override;
+  void on_input_end() override;
+  void on_lost() override;
   void on_protocol_error(std::string_view error) override;
   void on_close(std::string_view reason) override;
 
@@ -65,7 +67,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   bool idle() const;
   bool output_full() const;
   void submit_job();
-  void on_job_done(SlotPtr slot, contract::EncodedReply reply);
+  void on_job_done(SlotPtr slot, contract::EncodedReply reply, bool given_up);
   void on_read_done(SlotPtr slot);
   void complete(Slot& slot);
   void end_exclusive();
@@ -95,6 +97,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
                         const contract::CommandRow& exec_row);
+  struct PoolRead;
+  static void run_in_pool(PoolRead read);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
   // Enough to keep a disk busy; bounded, because their replies wait in memory.

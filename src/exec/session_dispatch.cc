@@ -63,6 +63,10 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   }
   std::string error = command.refused ? contract::kOutOfMemory : refusal(resolved, resolve_error);
   if (!error.empty()) {
+    // An EXEC that is refused forgets what was watched: WATCH first.
+    if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
+      return Step::kWait;
+    }
     reject(resolved.row, error);
     after_command();
     return Step::kTaken;
@@ -179,7 +183,8 @@ Session::Step Session::block(const QueuedCommand& queued) {
                .resp = client_->resp,
                .silent = silent()});
   blocking_ = true;
-  connection_->set_idle_exempt(true);
+  // Of one that only stopped sending the command still runs, but does not wait.
+  if (!client_->leaving) connection_->set_idle_exempt(true);
   submit_job();
   return Step::kTaken;
 }
@@ -263,13 +268,16 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
     contract::RespSink reply(*out, client_->resp);
     Accounting accounting(services_, *queued.row);
     exec::run_session(services_,
-                      {.row = *queued.row, .command = *queued.command, .db = client_->db}, *client_,
-                      reply, /*in_exec=*/false);
+                      {.row = *queued.row,
+                       .command = *queued.command,
+                       .db = client_->db,
+                       .client_id = client_->id},
+                      *client_, reply, /*in_exec=*/false);
     accounting.kept(reply, nullptr);
   };
   if (row.offload) {
     exclusive_ = true;
-    tasks_.emplace_back([self = shared_from_this(), slot = open_slot(), run]() mutable {
+    auto task = [self = shared_from_this(), slot = open_slot(), run]() mutable {
       run(&slot->reply);
       self->thread_.post([self, slot = std::move(slot)] {
         if (self->silent()) slot->reply.clear();
@@ -277,7 +285,8 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
         self->after_command();
         self->end_exclusive();
       });
-    });
+    };
+    services_.data.readers.submit(std::move(task), data::Work::kLong);
     return Step::kTaken;
   }
   contract::EncodedReply reply;

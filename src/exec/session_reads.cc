@@ -2,6 +2,7 @@
 #include "src/exec/session.h"
 
 #include "src/contract/errors.h"
+#include "src/contract/thresholds.h"
 #include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
@@ -21,26 +22,34 @@ bool has_one_key(const contract::CommandRow& row) {
   return spec.keyword.empty() && spec.find == contract::KeySpec::Find::kRange && spec.last == 0;
 }
 
+}  // namespace
+
 // What the pool runs for one command or one transaction of reads.
-struct PoolRead {
-  Services& services;
+struct Session::PoolRead {
+  std::shared_ptr<Session> session;
+  SlotPtr slot;
   std::vector<QueuedCommand> commands;
   const contract::CommandRow* exec_row;  // null: a single command
-  int db;
-  int resp;
-  bool silent;
   std::shared_ptr<const data::View> view;
+  int db = session->client_->db;
+  int resp = session->client_->resp;
+  bool silent = session->silent();
+  data::Work work = data::Work::kShort;
+  size_t next = 0;  // of the commands
 
-  void run(contract::EncodedReply* out) const {
+  // False when it goes on where long work goes.
+  bool run() {
+    contract::EncodedReply* out = &slot->reply;
     contract::RespSink reply(*out, resp);
-    if (exec_row != nullptr) {
-      Accounting accounting(services, *exec_row);
+    if (exec_row != nullptr && next == 0) {
+      Accounting accounting(session->services_, *exec_row);
       reply.array(commands.size());
       accounting.kept(reply, nullptr);
     }
-    for (const QueuedCommand& queued : commands) {
-      run_one(queued, reply, out);
-      if (exec_row == nullptr || out->bytes.size() <= services.data.bounds.transaction_bytes) {
+    for (; next < commands.size(); ++next) {
+      if (!run_one(commands[next], reply, out)) return false;
+      if (exec_row == nullptr ||
+          out->bytes.size() <= session->services_.data.bounds.transaction_bytes) {
         continue;
       }
       out->clear();
@@ -48,29 +57,37 @@ struct PoolRead {
       break;
     }
     if (silent) out->clear();
+    return true;
   }
 
-  void run_one(const QueuedCommand& queued, contract::RespSink& reply,
+  bool run_one(const QueuedCommand& queued, contract::RespSink& reply,
                contract::EncodedReply* out) const {
+    Services& services = session->services_;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(), Tier::kDisk);
+    data.stop_when([&client = *session->client_] { return client.gone.load(); });
+    if (work == data::Work::kShort) data.set_walk_max(contract::kWalkedAtOnce);
     types::KeyReader keys(data, view->databases(), view->created_ms(),
                           &services.data.store.access());
     Accounting accounting(services, *queued.row);
     size_t mark = out->bytes.size();
     reply.clear_erred();
-    run_read(services, {.row = *queued.row, .command = *queued.command, .db = db}, view, keys,
-             reply);
-    if (data.failed()) {
-      out->truncate(mark);
-      reply.error(contract::storage_error(data.error()));
-    }
+    run_read(services,
+             {.row = *queued.row,
+              .command = *queued.command,
+              .db = db,
+              .client_id = session->client_->id},
+             view, keys, reply);
+    if (data.failed()) out->truncate(mark);
+    if (data.missed()) return false;
+    if (data.failed() && session->client_->gone) return true;
+    if (data.failed()) reply.error(contract::storage_error(data.error()));
     accounting.kept(reply, &keys);
+    return true;
   }
 };
 
-}  // namespace
-
 Session::Step Session::read(const QueuedCommand& queued) {
+  if (client_->gone) return Step::kTaken;  // nobody would have the answer
   if (assembling_ || job_in_flight_) {
     prefetch_behind_write(queued);
     return Step::kWait;
@@ -84,7 +101,7 @@ Session::Step Session::read(const QueuedCommand& queued) {
 bool Session::probe(const QueuedCommand& queued) {
   metrics::add(services_.data.stats.probes);
   bool answered = false;
-  if (!run_view_ && has_one_key(*queued.row)) {
+  if (!run_view_ && has_one_key(*queued.row) && databases_.settled()) {
     storage::SingleProbe data(services_.data.store.engine(), &services_.data.store.cache());
     answered = try_read(queued, data, *databases_.map, nullptr);
     if (!answered && data.missed() && !data.needs_snapshot()) {
@@ -110,8 +127,10 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
   scratch_.clear();
   contract::RespSink reply(scratch_, client_->resp);
   bool latest = view == nullptr;
-  run_read(services_, {.row = *queued.row, .command = *queued.command, .db = client_->db},
-           std::move(view), keys, reply);
+  run_read(
+      services_,
+      {.row = *queued.row, .command = *queued.command, .db = client_->db, .client_id = client_->id},
+      std::move(view), keys, reply);
   if (data.failed()) return false;
   // A flush or a swap in between: the lookup may have mixed two states.
   if (latest && !services_.data.store.databases_still(databases_.version)) return false;
@@ -123,21 +142,11 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
 void Session::read_in_pool(const QueuedCommand& queued) {
   if (!run_view_) run_view_ = services_.data.store.view();
   ++reads_in_flight_;
-  auto run = [self = shared_from_this(), slot = open_slot(),
-              read = PoolRead{.services = services_,
+  auto run = [read = PoolRead{.session = shared_from_this(),
+                              .slot = open_slot(),
                               .commands = {queued},
                               .exec_row = nullptr,
-                              .db = client_->db,
-                              .resp = client_->resp,
-                              .silent = silent(),
-                              .view = run_view_}]() mutable {
-    read.run(&slot->reply);
-    read.view.reset();
-    net::IoThread& thread = self->thread_;
-    thread.post([self = std::move(self), slot = std::move(slot)]() mutable {
-      self->on_read_done(std::move(slot));
-    });
-  };
+                              .view = run_view_}]() mutable { run_in_pool(std::move(read)); };
   std::vector<std::string> cold;
   if (!queued.row->scans && !has_one_key(*queued.row)) {
     add_cold_keys(services_, *queued.row, queued.command->args,
@@ -153,21 +162,28 @@ void Session::read_in_pool(const QueuedCommand& queued) {
 
 void Session::read_transaction(std::vector<QueuedCommand> transaction,
                                const contract::CommandRow& exec_row) {
+  if (client_->gone) return;
   ++reads_in_flight_;
-  tasks_.emplace_back([self = shared_from_this(), slot = open_slot(),
-                       read = PoolRead{.services = services_,
-                                       .commands = std::move(transaction),
-                                       .exec_row = &exec_row,
-                                       .db = client_->db,
-                                       .resp = client_->resp,
-                                       .silent = silent(),
-                                       .view = services_.data.store.view()}]() mutable {
-    read.run(&slot->reply);
-    read.view.reset();
-    net::IoThread& thread = self->thread_;
-    thread.post([self = std::move(self), slot = std::move(slot)]() mutable {
-      self->on_read_done(std::move(slot));
-    });
+  PoolRead read{.session = shared_from_this(),
+                .slot = open_slot(),
+                .commands = std::move(transaction),
+                .exec_row = &exec_row,
+                .view = services_.data.store.view()};
+  tasks_.emplace_back([read = std::move(read)]() mutable { run_in_pool(std::move(read)); });
+}
+
+void Session::run_in_pool(PoolRead read) {
+  if (!read.run()) {
+    read.work = data::Work::kLong;
+    data::ReaderPool& readers = read.session->services_.data.readers;
+    readers.submit([read = std::move(read)]() mutable { run_in_pool(std::move(read)); },
+                   data::Work::kLong);
+    return;
+  }
+  read.view.reset();
+  net::IoThread& thread = read.session->thread_;
+  thread.post([session = std::move(read.session), slot = std::move(read.slot)]() mutable {
+    session->on_read_done(std::move(slot));
   });
 }
 

@@ -40,19 +40,36 @@ bool WatchTable::broken(uint64_t client, types::KeyWriter& keys) {
                      });
 }
 
-void WatchTable::mark(int db, std::string_view key) {
-  auto watchers = watchers_.find(id_of(db, key));
+void WatchTable::mark(int db, std::string_view key, types::KeyWriter& keys) {
+  const auto watchers = watchers_.find(id_of(db, key));
   if (watchers == watchers_.end()) return;
-  for (uint64_t client : watchers->second) clients_[client].dirty = true;
+  for (const uint64_t client : watchers->second) {
+    Watcher& watcher = clients_[client];
+    const auto watched = std::ranges::find_if(
+        watcher.keys, [&](const Watched& each) { return each.db == db && each.key == key; });
+    if (watched->expired && !keys.stored_in(keys.keyspace(db), key)) {
+      watched->expired = false;
+    } else {
+      watcher.dirty = true;
+    }
+  }
 }
 
-// A flush or a swap changes the keys that exist on either side of it.
-void WatchTable::mark_existing(int db, const types::Effects::Swapped& swapped,
-                               types::KeyWriter& keys) {
+// The keys of a database are those of another keyspace now (nothing: there are none). Whatever was
+// there on either side has changed, but for what had expired.
+void WatchTable::mark_existing(int db, storage::KeyspaceId before,
+                               std::optional<storage::KeyspaceId> after, types::KeyWriter& keys) {
   for (auto& [client, watcher] : clients_) {
-    for (const Watched& watched : watcher.keys) {
-      if (watched.db == db && (keys.stored_in(swapped.keyspace_a, watched.key) ||
-                               keys.stored_in(swapped.keyspace_b, watched.key))) {
+    for (Watched& watched : watcher.keys) {
+      if (watched.db != db) continue;
+      const bool was_stored = keys.stored_in(before, watched.key);
+      const bool is_stored = after && keys.stored_in(*after, watched.key);
+      if (!was_stored && !is_stored) continue;
+      const bool was_stale = watched.expired || !was_stored;
+      const bool is_stale = !is_stored || keys.is_stale_in(*after, watched.key);
+      if (was_stale && is_stale) {
+        watched.expired = is_stored;
+      } else {
         watcher.dirty = true;
       }
     }
@@ -61,11 +78,15 @@ void WatchTable::mark_existing(int db, const types::Effects::Swapped& swapped,
 
 void WatchTable::apply(const types::Effects& effects, types::KeyWriter& keys) {
   for (const auto& touched : effects.touched) {
-    if (touched.modified) mark(touched.db, touched.key);
+    if (touched.modified) mark(touched.db, touched.key, keys);
   }
   for (const auto& swapped : effects.swapped) {
-    mark_existing(swapped.a, swapped, keys);
-    if (swapped.b != swapped.a) mark_existing(swapped.b, swapped, keys);
+    if (swapped.a == swapped.b) {
+      mark_existing(swapped.a, swapped.keyspace_a, std::nullopt, keys);
+    } else {
+      mark_existing(swapped.a, swapped.keyspace_a, swapped.keyspace_b, keys);
+      mark_existing(swapped.b, swapped.keyspace_b, swapped.keyspace_a, keys);
+    }
   }
 }
 

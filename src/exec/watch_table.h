@@ -5,6 +5,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,14 +29,15 @@ class WatchTable {
   struct Watched {
     int db;
     std::string key;
-    bool expired;  // when it was watched
+    bool expired;  // when it was watched, and still there: nothing has changed once it is removed
   };
   struct Watcher {
     bool dirty = false;
     std::vector<Watched> keys;
   };
-  void mark(int db, std::string_view key);
-  void mark_existing(int db, const types::Effects::Swapped& swapped, types::KeyWriter& keys);
+  void mark(int db, std::string_view key, types::KeyWriter& keys);
+  void mark_existing(int db, storage::KeyspaceId before, std::optional<storage::KeyspaceId> after,
+                     types::KeyWriter& keys);
 
   static std::string id_of(int db, std::string_view key);
 

@@ -47,8 +47,9 @@ struct WriteJob {
   // Called once when all units are committed (or refused), on `thread`, with the encoded replies
   // of all units in order.
   net::IoThread* thread = nullptr;
-  std::move_only_function<void(contract::EncodedReply)> done;
+  std::move_only_function<void(contract::EncodedReply replies, bool given_up)> done;
   contract::EncodedReply replies;
+  bool given_up = false;  // it would have waited, for a client that is leaving
 
   // The writer's own progress:
   size_t next = 0;               // the unit to run

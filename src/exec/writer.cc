@@ -35,6 +35,11 @@ void refuse_rest(WriteJob& job, std::string_view error) {
   }
 }
 
+bool is_blocking(const WriteJob& job) {
+  const Unit& unit = job.units[job.next];
+  return unit.row != nullptr && (unit.row->flags & contract::flag::kBlocking) != 0;
+}
+
 // The declared keys of the job's units that memory does not have.
 std::vector<std::string> cold_keys(Services& services, const WriteJob& job) {
   std::vector<std::string> cold;
@@ -99,7 +104,7 @@ void Writer::enqueue(Item item) {
   if (!item.job) return;
   refuse_rest(*item.job, "ERR server is shutting down");
   net::IoThread& thread = *item.job->thread;
-  thread.post([job = std::move(item.job)] { job->done(std::move(job->replies)); });
+  thread.post([job = std::move(item.job)] { job->done(std::move(job->replies), job->given_up); });
 }
 
 void Writer::submit(std::unique_ptr<WriteJob> job) {
@@ -196,8 +201,12 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
       suspended_.push_back({.job = std::move(job), .wish = {}, .waits_for_keys = true});
       return;
     }
+    // The client has left while blocks were fetched: what it takes now nobody would have.
+    const bool was_fetched = job->tries > 0 || !services_.data.store.can_probe();
+    if (was_fetched && job->client->leaving && is_blocking(*job)) return give_up(std::move(job));
     Outcome outcome = group_.run(*job, refusals());
     if (auto* waits = std::get_if<Waits>(&outcome)) {
+      if (job->client->leaving) return give_up(std::move(job));
       const int db = job->units[job->next].db;
       if (!held_.empty()) release_keys(*job);
       blocked_.add(std::move(job), db, std::move(waits->block));
@@ -224,6 +233,13 @@ void Writer::release_keys(const WriteJob& job) {
   for (auto& waiting : held_.release(job)) enqueue({.job = std::move(waiting)});
 }
 
+// Nobody is there to wait. Were the client to leave a moment later, unblock() would come after it.
+void Writer::give_up(std::unique_ptr<WriteJob> job) {
+  if (!held_.empty()) release_keys(*job);
+  job->given_up = true;
+  finished_.push_back(std::move(job));
+}
+
 void Writer::take_item(Item item) {
   if (item.job) return run_job(std::move(item.job));
   if (item.unwatch_client != 0) group_.unwatch(item.unwatch_client);
@@ -246,6 +262,7 @@ void Writer::serve_blocked() {
   while (const auto key = blocked_.next_fed()) {
     bool any_served = false;
     const auto serve = [&](WriteJob& job, const contract::Block& block) {
+      if (job.client->leaving) return BlockTable::Served::kNo;  // its unblock() is on its way
       job.first_uncommitted = job.next;
       job.committed_mark = job.replies.bytes.size();
       const Outcome outcome = group_.run(job, refusals(), contract::Fed{key->second, block.memory});
@@ -366,7 +383,7 @@ void Writer::answer() {
                                                 std::make_move_iterator(finished_.end()));
     finished_.erase(theirs, finished_.end());
     thread->post([jobs = std::move(jobs)] {
-      for (const auto& job : jobs) job->done(std::move(job->replies));
+      for (const auto& job : jobs) job->done(std::move(job->replies), job->given_up);
     });
   }
 }
@@ -398,7 +415,7 @@ void Writer::load_blocks(std::unique_ptr<WriteJob> job) {
 }
 
 void Writer::work_in_pool(Suspended suspended) {
-  services_.data.readers.submit([this, suspended = std::move(suspended)]() mutable {
+  auto task = [this, suspended = std::move(suspended)]() mutable {
     Unit& unit = suspended.job->units[suspended.job->next];
     const size_t index = suspended.wish.index;
     if (unit.from_pool.size() <= index) unit.from_pool.resize(index + 1);
@@ -406,7 +423,8 @@ void Writer::work_in_pool(Suspended suspended) {
     unit.from_pool[index] = do_pool_work(services_, suspended.wish.work);
     unit.from_pool[index].tries = tries + 1;
     enqueue({.job = std::move(suspended.job)});
-  });
+  };
+  services_.data.readers.submit(std::move(task), data::Work::kLong);
 }
 
 void Writer::on_sync_failure(const storage::Status& status) {

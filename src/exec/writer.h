@@ -90,6 +90,7 @@ class Writer {
   Group::Refusals refusals() const {
     return {.all = group_refusals_[0], .growing = group_refusals_[1]};
   }
+  void give_up(std::unique_ptr<WriteJob> job);
   void note_fed();
   void serve_blocked();
   void end_waits();

@@ -1,4 +1,4 @@
-// Adding, finding and forgetting cursors, and their bytes for the next start.
+// Adding, finding and forgetting cursors and walks, and their bytes for the next start.
 #include "src/types/key_cursor.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kRecordName = "cursors";
 constexpr size_t kEntryOverhead = 96;
+constexpr uint64_t kEarlierRun = 0;  // instead of a client
 constexpr uint64_t kCursorMax = (1ull << 53) - 1;
 
 // Every run begins elsewhere: a cursor of an earlier run that was not saved must not be taken for
@@ -26,11 +27,24 @@ uint64_t random_start() {
 
 KeyCursors::KeyCursors(size_t bytes_max) : bytes_max_(bytes_max), next_(random_start()) {}
 
-uint64_t KeyCursors::add(std::string_view position) {
+uint64_t KeyCursors::add(std::string_view position, uint64_t client, uint64_t continued) {
   std::lock_guard lock(mutex_);
   while (positions_.contains(next_)) take_next();
   const uint64_t cursor = take_next();
-  insert(cursor, position);
+  const Number walk = next_walk_++;
+  const auto before = positions_.find(continued);
+  if (before == positions_.end()) {
+    walks_[walk].client = client;
+    clients_[client].walks.insert(walk);
+  } else {
+    move(before->second.walk, walk, client);
+    // Whoever uses it again and again keeps it.
+    auto& cursors = walks_[walk].cursors;
+    std::erase(cursors, continued);
+    cursors.push_back(continued);
+  }
+  insert(walk, cursor, position);
+  make_room(client);
   return cursor;
 }
 
@@ -40,34 +54,94 @@ uint64_t KeyCursors::take_next() {
   return taken;
 }
 
-void KeyCursors::insert(uint64_t cursor, std::string_view position) {
-  positions_[cursor] = position;
-  oldest_first_.push_back(cursor);
-  bytes_ += position.size() + kEntryOverhead;
-  while (bytes_ > bytes_max_ && oldest_first_.size() > 1) {
-    auto oldest = positions_.find(oldest_first_.front());
-    bytes_ -= oldest->second.size() + kEntryOverhead;
-    positions_.erase(oldest);
-    oldest_first_.pop_front();
+void KeyCursors::insert(Number walk, uint64_t cursor, std::string_view position) {
+  const size_t bytes = position.size() + kEntryOverhead;
+  positions_[cursor] = {.bytes = std::string(position), .walk = walk};
+  Walk& of = walks_[walk];
+  of.cursors.push_back(cursor);
+  clients_[of.client].bytes += bytes;
+  bytes_ += bytes;
+  if (of.cursors.size() > kKeptOfWalk) forget_oldest(of);
+}
+
+void KeyCursors::forget_oldest(Walk& walk) {
+  const auto found = positions_.find(walk.cursors.front());
+  const size_t bytes = found->second.bytes.size() + kEntryOverhead;
+  bytes_ -= bytes;
+  clients_[walk.client].bytes -= bytes;
+  positions_.erase(found);
+  walk.cursors.pop_front();
+}
+
+void KeyCursors::forget(Number walk) {
+  auto node = walks_.extract(walk);
+  while (!node.mapped().cursors.empty()) forget_oldest(node.mapped());
+  leave(node.mapped().client, walk);
+}
+
+void KeyCursors::leave(uint64_t client, Number walk) {
+  const auto left = clients_.find(client);
+  left->second.walks.erase(walk);
+  if (left->second.walks.empty()) clients_.erase(left);
+}
+
+// Gives the walk another number, and to another client perhaps.
+void KeyCursors::move(Number walk, Number to, uint64_t client) {
+  auto node = walks_.extract(walk);
+  node.key() = to;
+  Walk& moved = node.mapped();
+  size_t bytes = 0;
+  for (const uint64_t cursor : moved.cursors) {
+    Position& position = positions_.find(cursor)->second;
+    position.walk = to;
+    bytes += position.bytes.size() + kEntryOverhead;
   }
+  clients_[moved.client].bytes -= bytes;
+  leave(moved.client, walk);
+  moved.client = client;
+  clients_[client].bytes += bytes;
+  clients_[client].walks.insert(to);
+  walks_.insert(std::move(node));
+}
+
+// The newest cursor stays, however large its position is.
+void KeyCursors::make_room(uint64_t client) {
+  const Client& own = clients_[client];
+  const size_t share = bytes_max_ / kShares;
+  while (client != kEarlierRun && own.bytes > share && own.walks.size() > 1) {
+    forget(*own.walks.begin());
+  }
+  Walk& newest = walks_[*own.walks.rbegin()];
+  while (own.bytes > bytes_max_ && newest.cursors.size() > 1) forget_oldest(newest);
+  while (bytes_ > bytes_max_ && walks_.size() > 1) forget(walks_.begin()->first);
+}
+
+void KeyCursors::end(uint64_t cursor) {
+  std::lock_guard lock(mutex_);
+  const auto found = positions_.find(cursor);
+  if (found == positions_.end()) return;
+  const Number walk = found->second.walk;
+  move(walk, next_ended_++, walks_[walk].client);
 }
 
 std::optional<std::string> KeyCursors::find(uint64_t cursor) const {
   std::lock_guard lock(mutex_);
   auto found = positions_.find(cursor);
   if (found == positions_.end()) return std::nullopt;
-  return found->second;
+  return found->second.bytes;
 }
 
-// A zero byte, then for each, oldest first: u64le cursor | u32le length | position
+// A zero byte, then for each, those to be forgotten first: u64le cursor | u32le length | position
 void KeyCursors::save(storage::Engine& engine) const {
   std::lock_guard lock(mutex_);
   std::string record(1, '\0');
-  for (uint64_t cursor : oldest_first_) {
-    const std::string& position = positions_.find(cursor)->second;
-    storage::append_le64(&record, cursor);
-    storage::append_le32(&record, static_cast<uint32_t>(position.size()));
-    record.append(position);
+  for (const auto& [number, walk] : walks_) {
+    for (const uint64_t cursor : walk.cursors) {
+      const std::string& position = positions_.find(cursor)->second.bytes;
+      storage::append_le64(&record, cursor);
+      storage::append_le32(&record, static_cast<uint32_t>(position.size()));
+      record.append(position);
+    }
   }
   auto batch = engine.new_batch();
   batch->put(storage::Space::kSystem, storage::named_key(kRecordName), record);
@@ -88,7 +162,11 @@ void KeyCursors::load(storage::Engine& engine) {
     uint32_t length = storage::read_le32(rest.substr(8));
     rest.remove_prefix(12);
     if (length > rest.size() || positions_.contains(cursor)) return;
-    insert(cursor, rest.substr(0, length));
+    const Number walk = next_walk_++;
+    walks_[walk].client = kEarlierRun;
+    clients_[kEarlierRun].walks.insert(walk);
+    insert(walk, cursor, rest.substr(0, length));
+    make_room(kEarlierRun);
     rest.remove_prefix(length);
   }
 }

@@ -107,9 +107,9 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
   return find_any(db, key, record);
 }
 
-bool KeyWriter::has_expired(int db, std::string_view key) {
+bool KeyWriter::is_stale_in(storage::KeyspaceId keyspace, std::string_view key) {
   Record record;
-  return load(keyspace(db), key, &record) && expired(record);
+  return load(keyspace, key, &record) && expired(record);
 }
 
 bool KeyWriter::stored_in(storage::KeyspaceId keyspace, std::string_view key) {

@@ -197,8 +197,9 @@ class KeyWriter : public KeyReader {
   bool peek(int db, std::string_view key, Record* record) override;
   storage::KeyCounts counts(int db) override;
 
-  // For WATCH; neither removes anything.
-  bool has_expired(int db, std::string_view key);
+  // For WATCH; none of them removes anything.
+  bool has_expired(int db, std::string_view key) { return is_stale_in(keyspace(db), key); }
+  bool is_stale_in(storage::KeyspaceId keyspace, std::string_view key);
   bool stored_in(storage::KeyspaceId keyspace, std::string_view key);
 
   // Makes `after` the key's record. `before` is what find() gave, or null when it found nothing.

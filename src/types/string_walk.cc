@@ -37,7 +37,7 @@ bool visit_chunk(storage::Reader& data, uint64_t number, std::string_view record
 
 void walk_chunks(storage::Reader& data, storage::CollectionId id, uint64_t first, Range range,
                  const VisitPiece& visit) {
-  if (!data.begin_walk()) return;
+  if (!data.begin_walk(range.end / kStringChunkBytes - first)) return;
   const std::string lower = storage::chunk_key(id, static_cast<uint32_t>(first));
   auto cursor = data.cursor(Space::kData, lower, storage::collection_end(id));
   for (cursor->seek(lower); cursor->valid(); cursor->next()) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 namespace ingot::storage {
 namespace {
@@ -17,12 +18,15 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
+constexpr auto kSlowSync = std::chrono::milliseconds(500);
+
 // What the control file asks for. Thread safe.
 class FaultControl {
  public:
   struct Faults {
     bool no_space = false;
     bool fail_sync = false;
+    bool slow_sync = false;
   };
 
   explicit FaultControl(std::string path) : path_(std::move(path)) {}
@@ -45,6 +49,7 @@ class FaultControl {
     for (std::string word; file >> word;) {
       faults.no_space |= word == "no-space";
       faults.fail_sync |= word == "fail-sync";
+      faults.slow_sync |= word == "slow-sync";
     }
     return faults;
   }
@@ -101,12 +106,16 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
-    if (control_->current().fail_sync) return sync_failed();
+    const FaultControl::Faults faults = control_->current();
+    if (faults.slow_sync) std::this_thread::sleep_for(kSlowSync);
+    if (faults.fail_sync) return sync_failed();
     return FSWritableFileOwnerWrapper::Sync(options, debug);
   }
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
-    if (control_->current().fail_sync) return sync_failed();
+    const FaultControl::Faults faults = control_->current();
+    if (faults.slow_sync) std::this_thread::sleep_for(kSlowSync);
+    if (faults.fail_sync) return sync_failed();
     return FSWritableFileOwnerWrapper::Fsync(options, debug);
   }
 

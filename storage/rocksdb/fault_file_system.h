@@ -6,6 +6,7 @@
 //              that fills up does: the torn bytes stay in the file
 //   fail-sync  every fsync fails with EIO; what was appended stays readable, and whether it
 //              reached the disk is unknown
+//   slow-sync  every fsync takes half a second longer
 // An empty or absent file means a healthy disk. Thread safe.
 #pragma once
 

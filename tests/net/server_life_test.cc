@@ -120,6 +120,46 @@ TEST_CASE("a half-closed client is closed at once when nothing is owed", "[life]
   CHECK(eventually([&] { return server.closed == 1; }));
 }
 
+TEST_CASE("all that a client sent is run, though it left without its replies", "[life]") {
+  Connection* paused = nullptr;
+  std::atomic<bool> seen{false};
+  TestServer server({.on_commands = [&](Connection& connection, const BatchPtr& batch) {
+    if (!seen) {
+      paused = &connection;
+      connection.pause_reading();
+      connection.set_busy(true);
+    }
+    for (const Command& each : batch->commands) answer(connection, each);
+    seen = true;
+  }});
+  server.serve();
+  auto client = server.connect();
+  client.send("PING\r\n");
+  REQUIRE(eventually([&] { return seen.load(); }));
+  // More than one read takes, so that there is a write to a closed socket before the last.
+  for (int i = 0; i < 25; ++i) client.send(command({"ECHO", std::string(4000, 'x')}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  client.close();  // a reset: there is a reply that it has not read
+  paused->thread().post([&] { paused->resume_reading(); });
+  CHECK(eventually([&] { return server.commands == 26; }));
+  CHECK(eventually([&] { return server.lost == 1; }));
+  CHECK(server.closed == 0);  // there is still something to be done for it
+  paused->thread().post([&] { paused->set_busy(false); });
+  CHECK(eventually([&] { return server.closed == 1; }));
+  CHECK(server.server.output_bytes_total() == 0);
+}
+
+TEST_CASE("who stopped sending and gets no reply is taken for gone", "[life]") {
+  LateServer late;
+  auto client = late.server.connect();
+  client.send("PING\r\n");
+  client.half_close();
+  CHECK(eventually([&] { return late.server.lost == 1; }));
+  CHECK(late.server.closed == 0);
+  late.open_gate();
+  CHECK(eventually([&] { return late.server.closed == 1; }));
+}
+
 TEST_CASE("a blocked client that hangs up is noticed", "[life]") {
   const bool more_data = GENERATE(false, true);
   TestServer server({.on_commands = [](Connection& connection, const BatchPtr&) {

@@ -22,6 +22,8 @@ class TestServer::TestHandler final : public Handler {
     return owner_.behaviour.sink ? owner_.behaviour.sink(args, bytes) : nullptr;
   }
 
+  void on_lost() override { ++owner_.lost; }
+
   void on_protocol_error(std::string_view error) override {
     RespWriter(connection_.out(), 2).error(error);
     connection_.close_after_flush();

@@ -41,6 +41,7 @@ class TestServer {
   uint16_t port = 0;
   std::atomic<int> opened{0};
   std::atomic<int> closed{0};
+  std::atomic<int> lost{0};
   std::atomic<uint64_t> commands{0};
   std::atomic<uint64_t> batches{0};
   std::atomic<int> local_peers{0};

@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from harness import FULL, MB, info, ingot, load, percentile, timed_ms
+from harness import FULL, MB, Crew, info, ingot, load, percentile, timed_ms
 from support.resp import Client
 from support.servers import self_check
 
@@ -21,6 +21,10 @@ PAUSE_S = 0.01  # of a loader after each round: it is to use the disk, not all o
 CONNECTIONS = 4  # of each
 DEPTH = 20
 P99_MAX_MS = 20.0
+WALKED_KEYS = 300_000
+WALKERS = 8
+MAX_BESIDE_WALKS_MS = 300.0  # a walk takes as long; behind eight on two threads it would be four times that
+MAX_BESIDE_FLUSH_MS = 200.0  # of a commit that takes 500
 
 
 def read_in_pipelines(port, seed, keys, stop, counts, index):
@@ -94,3 +98,53 @@ def test_cached_reads_beside_cold_reads(rng):
     print(f"p99 beside cold reads is {ratio:.2f} times p99 beside cached reads; {read_bytes >> 20} MB read")
     assert read_bytes > 20 * MB, "the cold reads were not cold: this measured nothing"
     assert percentile(beside_cold, 0.99) < P99_MAX_MS
+
+
+def test_short_reads_of_the_pool_beside_walks_of_all_keys():
+    """RANDOMKEY stands for a cold GET: it always goes to the pool."""
+    with ingot("rocksdb", reader_threads=2) as server, server.client(timeout=30) as client:
+        load(client, ((f"walked:{i}", b"v") for i in range(WALKED_KEYS)), batch=2000)
+
+        def walk(crew):
+            with server.client(timeout=60) as walker:
+                while not crew.stop.is_set():
+                    assert walker.call("KEYS", "*nothing").value == []
+
+        times = []
+        with Crew() as crew:
+            for _ in range(WALKERS):
+                crew.add(walk, crew)
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                reply, took_ms = timed_ms(client, "RANDOMKEY")
+                assert reply.kind == "bulk"
+                times.append(took_ms)
+            walks = info(client, "commandstats")["cmdstat_keys"].split(",")[0]
+    print(f"{len(times)} short reads beside {WALKERS} clients in KEYS: p50 {percentile(times, 0.5):.3f} ms, "
+          f"p99 {percentile(times, 0.99):.1f} ms, max {max(times):.1f} ms; {walks}")  # fmt: skip
+    assert max(times) < MAX_BESIDE_WALKS_MS
+
+
+def test_cached_reads_beside_the_commit_of_a_flush(tmp_path, monkeypatch):
+    faults = tmp_path / "faults"
+    faults.write_text("")
+    monkeypatch.setenv("INGOT_FAULT_FILE", str(faults))
+    with ingot("rocksdb", appendfsync="always") as server:
+        with server.client(timeout=30) as client, server.client(timeout=30) as flusher:
+            client.call("SET", "hot", "1")
+            flusher.call("SELECT", 1)
+            for command in (["FLUSHDB"], ["SWAPDB", 1, 2], ["FLUSHDB"]):
+                flusher.call("SET", "k", "v")
+                faults.write_text("slow-sync")
+                time.sleep(0.02)
+                flusher.send(*command)
+                times = []
+                while not flusher.has_input(0):
+                    reply, took_ms = timed_ms(client, "GET", "hot")
+                    assert reply.value == b"1"
+                    times.append(took_ms)
+                assert flusher.read().value == b"OK"
+                faults.write_text("")
+                print(f"{command[0]}: {len(times)} GETs meanwhile, max {max(times):.1f} ms")
+                assert len(times) > 100 and max(times) < MAX_BESIDE_FLUSH_MS
+                time.sleep(0.02)

@@ -82,7 +82,10 @@ class InProcessClient::FakeConnection : public net::Connection {
   void hold_input(uint64_t) override {}
   bool may_hold_input(uint64_t) const override { return true; }
   void close_after_flush() override {}
-  void close() override {}
+  void close() override {
+    closed = true;
+    set_busy(false);
+  }
   void set_idle_exempt(bool) override {}
   void set_authenticated(bool) override {}
   // The session says so last, when all is answered.
@@ -97,6 +100,8 @@ class InProcessClient::FakeConnection : public net::Connection {
     std::lock_guard lock(mutex_);
     busy_ = true;
   }
+  std::atomic<bool> closed{false};
+
   std::string wait() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [this] { return !busy_; });
@@ -137,7 +142,24 @@ InProcessClient::~InProcessClient() {
   done.wait(lock, [&] { return closed; });
 }
 
+void InProcessClient::tell(void (net::Handler::*what)()) {
+  server_.thread_.post([session = session_, what] { ((*session).*what)(); });
+}
+
+bool InProcessClient::is_closed() const {
+  return connection_->closed;
+}
+
 std::string InProcessClient::pipeline(const std::vector<Line>& lines) {
+  send(lines);
+  return receive();
+}
+
+std::string InProcessClient::receive() {
+  return connection_->wait();
+}
+
+void InProcessClient::send(const std::vector<Line>& lines) {
   auto batch = std::make_shared<net::CommandBatch>();
   size_t bytes = 0;
   size_t words = 0;
@@ -161,7 +183,6 @@ std::string InProcessClient::pipeline(const std::vector<Line>& lines) {
   }
   connection_->begin();
   server_.thread_.post([session = session_, batch] { session->on_commands(batch); });
-  return connection_->wait();
 }
 
 }  // namespace ingot::test

@@ -108,9 +108,18 @@ class InProcessClient {
   using Line = std::vector<std::string>;
   std::string pipeline(const std::vector<Line>& lines);
   std::string run(Line line) { return pipeline({std::move(line)}); }
+  // The same in two steps.
+  void send(const std::vector<Line>& lines);
+  std::string receive();
+  // As the connection tells its session; see net::Handler.
+  void end_input() { tell(&net::Handler::on_input_end); }
+  void lose() { tell(&net::Handler::on_lost); }
+  bool is_closed() const;  // by the session
 
  private:
   class FakeConnection;
+  void tell(void (net::Handler::*what)());
+
   InProcess& server_;
   std::unique_ptr<FakeConnection> connection_;
   std::shared_ptr<exec::Session> session_;

@@ -1,0 +1,54 @@
+"""P8 with clients that leave in the middle of something: what was received is run, nothing is handed to
+nobody, and what they asked for does not go on without them."""
+
+import socket
+import time
+
+import pytest
+from harness import eventually, ingot
+from support.resp import encode
+from support.servers import self_check
+
+COMMANDS = 50
+CLIENTS = 40
+
+
+@pytest.mark.skipif(self_check(), reason="Redis reads no further once it cannot write")
+def test_commands_are_run_though_their_client_left(engine):
+    """One by one, so that the first is answered, and its answer unread, when the others come."""
+    with ingot(engine, appendfsync="always") as server, server.client() as client:
+        for _ in range(CLIENTS):
+            with socket.create_connection(("127.0.0.1", server.port)) as gone:
+                gone.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for number in range(COMMANDS):
+                    gone.sendall(encode(["INCR", "n"]))
+                    if number == 0:
+                        gone.recv(1, socket.MSG_PEEK)
+        expected = b"%d" % (COMMANDS * CLIENTS)
+        eventually(lambda: client.call("GET", "n").value == expected, 10, f"{expected} INCR")
+        eventually(lambda: len(client.call("CLIENT", "LIST").text().splitlines()) == 1, 10, "all closed")
+
+
+def test_a_long_pipeline_is_run_though_its_client_left(engine):
+    """More than the server takes at a time, reads and a transaction among it."""
+    block = [["SET", "k", b"x" * 3000], ["GET", "k"], ["WATCH", "k"], ["MULTI"], ["INCR", "n"],
+             ["STRLEN", "k"], ["EXEC"]]  # fmt: skip
+    payload = b"".join(map(encode, block)) * 200
+    with ingot(engine) as server, server.client() as client:
+        with socket.create_connection(("127.0.0.1", server.port)) as gone:
+            gone.sendall(payload)
+            gone.shutdown(socket.SHUT_WR)
+            time.sleep(0.01)
+        eventually(lambda: client.call("GET", "n").value == b"200", 10, "200 INCR")
+
+
+def test_elements_stay_when_who_waited_has_left(engine):
+    with ingot(engine) as server, server.client() as client:
+        for number in range(CLIENTS):
+            with socket.create_connection(("127.0.0.1", server.port)) as gone:
+                gone.sendall(encode(["BLPOP", f"l{number}", 0]))
+        eventually(lambda: len(client.call("CLIENT", "LIST").text().splitlines()) == 1, 10, "all closed")
+        for number in range(CLIENTS):
+            client.call("RPUSH", f"l{number}", "x")
+        assert [client.call("LLEN", f"l{n}").value for n in range(CLIENTS)] == [1] * CLIENTS
+        eventually(lambda: "blocked_clients:0" in client.call("INFO", "clients").text(), 10, "nobody waits")
