@@ -41,10 +41,10 @@ class BuiltCollection {
   void write_batch();
 
   Services& services_;
+  storage::Status status_;
   const storage::CollectionId id_;
   const storage::Durability durability_;
   std::unique_ptr<storage::Batch> batch_;
-  storage::Status status_;
   bool marked_ = false;  // the garbage record is in the batch or written
   bool linked_ = false;  // by a run; whether it was committed only the engine knows
 };

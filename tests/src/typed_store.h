@@ -63,7 +63,7 @@ class TypedStore {
   // Gives kKey the value that a builder makes of what `fill` adds to it.
   template <typename Builder, typename Limits, typename Fill>
   void build(const Limits& limits, const Fill& fill) {
-    const storage::CollectionId id = ids_.next();
+    const storage::CollectionId id = keys_->new_collection();
     Builder builder(limits,
                     [&](storage::Space space, std::string_view element, std::string_view record) {
                       overlay_->put(space, storage::collection_begin(id).append(element), record);
@@ -85,18 +85,26 @@ class TypedStore {
 
   bool exists();
   Record record();  // requires that the key exists
-  bool is_large() { return record().collection().has_value(); }
-  void remove_key() { keys_->remove(0, kKey, record()); }
+  bool is_large() {
+    return record().collection().has_value();
+  }
+  void remove_key() {
+    keys_->remove(0, kKey, record());
+  }
   // Another record of kKey, be it one that no writer makes.
   void replace_record(const storage::Metadata& metadata);
   // What the spaces hold, the group included.
   Records records_of(storage::Space space);
-  size_t records_in(storage::Space space) { return records_of(space).size(); }
+  size_t records_in(storage::Space space) {
+    return records_of(space).size();
+  }
   // All that a reader could tell of: equal before and after what must not have changed anything.
   std::vector<Records> contents();
 
   // Ends the group.
-  void commit() { REQUIRE(try_commit().ok()); }
+  void commit() {
+    REQUIRE(try_commit().ok());
+  }
   // The same; a group that the engine does not take is forgotten.
   storage::Status try_commit();
   // As a new process finds what was there; the memory engine, which would forget it, stays open.
@@ -105,17 +113,29 @@ class TypedStore {
   // What the reader latched, which it forgets: the next read may succeed.
   storage::Status take_error();
 
-  storage::FailingEngine& engine() { return *engine_; }
-  storage::Overlay& overlay() { return *overlay_; }
-  KeyWriter& keys() { return *keys_; }
-  KeyspaceState& state() { return state_; }
-  Effects& effects() { return effects_; }
-  int64_t now_ms() const { return now_ms_; }
+  storage::FailingEngine& engine() {
+    return *engine_;
+  }
+  storage::Overlay& overlay() {
+    return *overlay_;
+  }
+  KeyWriter& keys() {
+    return *keys_;
+  }
+  KeyspaceState& state() {
+    return state_;
+  }
+  Effects& effects() {
+    return effects_;
+  }
+  int64_t now_ms() const {
+    return now_ms_;
+  }
 
  private:
   class Ids : public CollectionIds {
    public:
-    storage::CollectionId next() override { return next_++; }
+    storage::CollectionId next(storage::Status* /*failure*/) override { return next_++; }
 
    private:
     storage::CollectionId next_ = kFirstCollection;
