@@ -123,7 +123,8 @@ std::optional<std::string> Instance::open() {
   sampler_ =
       std::make_unique<server::Ticker>(std::chrono::milliseconds(metrics::Sampler::kPeriodMs),
                                        [this] { server::take_sample(services_->data, *net_); });
-  ticker_ = std::make_unique<server::Ticker>(std::chrono::seconds(1), [this] { tick(); });
+  ticker_ = std::make_unique<server::Ticker>(
+      std::chrono::milliseconds(server::DiskGuard::kPeriodMs), [this] { tick(); });
   net_->start();
   return std::nullopt;
 }

@@ -9,9 +9,11 @@
 // unspecified unless it succeeded.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +42,13 @@ enum class Lookup : uint8_t {
 enum class Durability : uint8_t {
   kBuffered,  // handed to the operating system: survives kill -9, not a power loss
   kSynced,    // on stable storage before it becomes visible to any reader
+};
+
+// What the disk below lets the engine do: the one answer for everybody who writes or syncs.
+enum class Health : uint8_t {
+  kHealthy,
+  kNoSpace,    // something found no space: small writes may still go, try_resume() asks again
+  kUndecided,  // nobody knows what the disk has of the last write: none is taken until a restart
 };
 
 // A consistent state of the whole engine, as of its creation. Release it soon: it keeps old
@@ -111,6 +120,9 @@ struct EngineStats {
   uint64_t running_compactions = 0;
   uint64_t stall_micros = 0;    // time that writes were held back
   bool writes_stopped = false;  // the engine holds writes back right now
+  // What has to be free on the disk for the engine to write out what it holds in memory: growth
+  // had better stop while there is so much, or nothing that makes room can be written either.
+  uint64_t headroom_bytes = 0;
 };
 
 struct EngineOptions {
@@ -125,8 +137,8 @@ struct EngineOptions {
   // Tests only, and RocksDB only: path of a control file that makes the disk fail; see
   // rocksdb/fault_file_system.h.
   std::string fault_file;
-  // Called on an engine thread when the engine can no longer write (a failed fsync, a full disk)
-  // and must not call back into the engine. May be empty.
+  // Called on the thread that found out when health() turns worse, and must not call back into the
+  // engine. May be empty.
   std::function<void(const Status&)> on_background_error;
   // For one line of engine news (compaction paused, recovery), on any thread. May be empty.
   std::function<void(const std::string&)> on_log;
@@ -134,6 +146,10 @@ struct EngineOptions {
 
 class Engine {
  public:
+  explicit Engine(std::function<void(const Status&)> on_background_error = {})
+      : on_background_error_(std::move(on_background_error)) {}
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
   // Flushes nothing: what write() acknowledged is in the WAL. Closes files, releases the lock.
   virtual ~Engine() = default;
 
@@ -150,19 +166,25 @@ class Engine {
   virtual std::unique_ptr<Snapshot> new_snapshot() = 0;
 
   virtual std::unique_ptr<Batch> new_batch() = 0;
-  // Commits the batch: all of it or, on failure, none of it that any reader sees. After a failed
-  // sync the engine refuses every later write until it is opened again; after kNoSpace it heals
-  // by try_resume(). `batch` comes from this engine's new_batch() and may be cleared and reused.
-  virtual Status write(const Batch& batch, Durability durability) = 0;
+  // Commits the batch: all of it or, on failure, none of it that any reader sees. The only way into
+  // the engine for whoever changes data. kNoSpace: there was no room for this batch; a smaller one
+  // may find some. kUndecided refuses every batch. `batch` comes from this engine's new_batch() and
+  // may be cleared and reused.
+  Status write(const Batch& batch, Durability durability);
 
   // Makes every write() that has returned survive a power loss. Blocks for the disk.
-  virtual Status sync() = 0;
+  Status sync();
 
   // Moves what is in memory into table files. Blocks. For a clean shutdown and DEBUG RELOAD.
   virtual Status flush() = 0;
 
-  // After kNoSpace: asks whether writing works again. Ok when it does.
-  virtual Status try_resume() = 0;
+  // After kNoSpace: asks whether writing works again, which makes it kHealthy. May block for a
+  // flush.
+  Status try_resume();
+
+  Health health() const { return health_.load(std::memory_order_acquire); }
+  // What made it other than kHealthy; ok when nothing did.
+  Status trouble() const;
 
   // Gives back the disk space of `ranges` (sorted, disjoint) whose keys nobody reads any more, now
   // or through any snapshot, and that nobody will write again. Blocks, perhaps for minutes; call
@@ -181,6 +203,21 @@ class Engine {
   // Takes effect at once; the memory bound of the block cache.
   virtual void set_cache_bytes(uint64_t bytes) = 0;
   virtual void set_compaction_rate(uint64_t bytes_per_second) = 0;
+
+ protected:
+  // As their public names say; called only while health() allows it.
+  virtual Status do_write(const Batch& batch, Durability durability) = 0;
+  virtual Status do_sync() = 0;
+  virtual Status do_try_resume() = 0;
+
+  // Takes a failure to write into account, and answers it. A background thread's as well.
+  Status note(Status status);
+
+ private:
+  const std::function<void(const Status&)> on_background_error_;
+  std::atomic<Health> health_{Health::kHealthy};  // changed under trouble_mutex_
+  mutable std::mutex trouble_mutex_;
+  Status trouble_;  // guarded by trouble_mutex_
 };
 
 using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;

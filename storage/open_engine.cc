@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "storage/durable_file.h"
 #include "storage/engine.h"
 
 namespace ingot::storage {
@@ -27,10 +28,9 @@ Status claim_directory(std::string_view name, const std::string& path) {
     return {Status::Code::kInvalid,
             fmt::format("{} holds data of the engine '{}', not '{}'", path, found, name)};
   }
-  std::ofstream out(marker);
-  out << name << std::flush;
-  if (!out) return {Status::Code::kIo, fmt::format("cannot write {}", marker.string())};
-  return {};
+  // What is acknowledged behind it would be out of reach without it.
+  if (Status status = write_durably(marker.string(), name); !status.ok()) return status;
+  return sync_directory(fs::absolute(fs::path(path) / "..").lexically_normal().string());
 }
 
 }  // namespace

@@ -11,11 +11,15 @@ inline constexpr char kOutOfMemory[] = "OOM command not allowed when used memory
 inline constexpr char kTransactionTooLarge[] =
     "EXECABORT Transaction discarded because of: OOM command not allowed when used memory > "
     "'maxmemory'.";
+// Why a write is not taken, or was not kept.
+inline std::string write_error(const storage::Status& status) {
+  const bool full = status.code() == storage::Status::Code::kNoSpace;
+  return "MISCONF Errors writing to the AOF file: " +
+         (full ? std::string("No space left on device") : status.message());
+}
 
 inline std::string storage_error(const storage::Status& status) {
-  if (status.code() == storage::Status::Code::kNoSpace) {
-    return "MISCONF Errors writing to the AOF file: No space left on device";
-  }
+  if (status.code() == storage::Status::Code::kNoSpace) return write_error(status);
   return "ERR storage error: " + status.message();
 }
 

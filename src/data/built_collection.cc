@@ -33,7 +33,7 @@ std::string garbage_key(storage::CollectionId id) {
 
 BuiltCollection::BuiltCollection(Services& services)
     : services_(services),
-      id_(services.collector.reserve()),
+      id_(services.collector.reserve(&status_)),
       durability_(durability(*services.config.settings())),
       batch_(services.store.engine().new_batch()) {}
 

@@ -41,11 +41,11 @@ class BuiltCollection {
   void write_batch();
 
   Services& services_;
+  storage::Status status_;
   const storage::CollectionId id_;
   const storage::Durability durability_;
   std::unique_ptr<storage::Batch> batch_;
   size_t batch_records_ = 0;
-  storage::Status status_;
   bool marked_ = false;  // the garbage record is in the batch or written
   bool linked_ = false;  // by a run; whether it was committed only the engine knows
 };

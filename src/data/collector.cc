@@ -93,9 +93,11 @@ void Collector::dropped(std::span<const storage::CollectionId> collections,
   if (before == 0 || sweep_ || waiting_.size() >= kRoundIds) wake_.notify_all();
 }
 
-storage::CollectionId Collector::reserve() {
+storage::CollectionId Collector::reserve(Status* failure) {
   std::lock_guard lock(mutex_);
-  return *reserved_.insert(store_.ids().next()).first;
+  const storage::CollectionId id = store_.ids().next(failure);
+  if (id != 0) reserved_.insert(id);
+  return id;
 }
 
 void Collector::release(storage::CollectionId id) {
@@ -175,11 +177,13 @@ Status Collector::read_piece(GarbageKind kind, std::string from, Piece* piece) {
   // An id that is reserved now, or given out from now on, may be linked while this goes on.
   std::set<storage::CollectionId> reserved;
   storage::CollectionId horizon;
+  Status no_id;
   {
     std::lock_guard lock(mutex_);
     reserved = reserved_;
-    horizon = store_.ids().next();
+    horizon = store_.ids().next(&no_id);
   }
+  if (!no_id.ok()) return no_id;
   if (from.empty()) from = storage::garbage_key(kind, 0);
   auto cursor = engine_.new_cursor(Space::kGarbage, {.fill_cache = false});
   *piece = {};

@@ -50,7 +50,8 @@ class Collector {
 
   // An id for a collection that is built before any key names it. Its garbage record may be written
   // with its first bytes: it is left alone until release().
-  storage::CollectionId reserve();
+  // 0 and `*failure` as CollectionIds::next().
+  storage::CollectionId reserve(storage::Status* failure);
   // Of a reserved id whose garbage record a commit has removed, or that nobody will ever link.
   void release(storage::CollectionId id);
 

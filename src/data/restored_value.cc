@@ -19,7 +19,7 @@ constexpr std::string_view kKey = "restored";
 class OneId : public types::CollectionIds {
  public:
   static constexpr storage::CollectionId kId = UINT64_MAX - 1;
-  storage::CollectionId next() override { return kId; }
+  storage::CollectionId next(storage::Status* /*failure*/) override { return kId; }
 };
 
 }  // namespace

@@ -20,24 +20,29 @@ class ReservedIds : public types::CollectionIds {
   ReservedIds(storage::Engine& engine, storage::CollectionId first)
       : engine_(engine), next_(first), reserved_(first) {}
 
-  storage::CollectionId next() override {
+  storage::CollectionId next(Status* failure) override {
     std::lock_guard lock(mutex_);
-    if (next_ == reserved_) reserve();
+    if (next_ == reserved_) {
+      if (Status status = reserve(); !status.ok()) {
+        *failure = std::move(status);
+        return 0;
+      }
+    }
     return next_++;
   }
 
  private:
   static constexpr storage::CollectionId kBlock = 1 << 16;
 
-  // The WAL keeps order: whatever uses an id is written after its reservation. Should this write
-  // fail, so will those.
-  void reserve() {
-    reserved_ += kBlock;
+  // The WAL keeps order: whatever uses an id is written after its reservation.
+  Status reserve() {
     std::string record;
-    storage::append_le64(&record, reserved_);
+    storage::append_le64(&record, reserved_ + kBlock);
     auto batch = engine_.new_batch();
     batch->put(Space::kSystem, storage::reserved_ids_key(), record);
-    (void)engine_.write(*batch, storage::Durability::kBuffered);
+    Status status = engine_.write(*batch, storage::Durability::kBuffered);
+    if (status.ok()) reserved_ += kBlock;
+    return status;
   }
 
   storage::Engine& engine_;

@@ -10,9 +10,6 @@ constexpr std::chrono::seconds kInterval{1};
 constexpr std::chrono::seconds kUnsyncedMax{2};
 }  // namespace
 
-Syncer::Syncer(storage::Engine& engine, std::function<void(const storage::Status&)> on_failure)
-    : engine_(engine), on_failure_(std::move(on_failure)) {}
-
 Syncer::~Syncer() {
   stop();
 }
@@ -54,7 +51,7 @@ void Syncer::note_commit() {
 bool Syncer::wait_turn() {
   std::unique_lock lock(mutex_);
   auto late = [this] {
-    return enabled_ && !stopping_ && !failed_ && pending() &&
+    return enabled_ && !stopping_ && !failed() && pending() &&
            Clock::now() - oldest() > kUnsyncedMax;
   };
   if (!late()) return false;
@@ -72,7 +69,7 @@ uint64_t Syncer::unsynced_ms() const {
 void Syncer::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (!enabled_ || !unsynced_ || failed_) {
+    if (!enabled_ || !unsynced_ || failed()) {
       wake_.wait(lock);
       continue;
     }
@@ -88,14 +85,13 @@ void Syncer::run() {
     syncing_since_ = before;
     syncing_ = true;
     lock.unlock();
-    storage::Status status = engine_.sync();
+    const bool synced = engine_.sync().ok();
     lock.lock();
     syncing_ = false;
-    if (!status.ok()) {
-      failed_ = true;
-      lock.unlock();
-      on_failure_(status);
-      lock.lock();
+    if (!synced) {
+      unsynced_ = true;
+      oldest_unsynced_ = before;
+      if (!failed()) wake_.wait_for(lock, kInterval);
     }
     synced_.notify_all();
   }

@@ -1,6 +1,6 @@
 // Keeps the promise of `appendfsync everysec`: at most the last two seconds are lost on power loss.
 // A thread syncs once a second while there is something to sync; a commit that would make the
-// unsynced past longer than two seconds waits.
+// unsynced past longer than two seconds waits. After a failed sync, neither does anything.
 //
 // Threads: the writer calls note_commit() and wait_turn(); the rest by any thread.
 #pragma once
@@ -8,7 +8,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -18,8 +17,7 @@ namespace ingot::data {
 
 class Syncer {
  public:
-  // `on_failure` is called on the syncing thread, at most once.
-  Syncer(storage::Engine& engine, std::function<void(const storage::Status&)> on_failure);
+  explicit Syncer(storage::Engine& engine) : engine_(engine) {}
   ~Syncer();  // stops, without a last sync
 
   void start();
@@ -35,11 +33,11 @@ class Syncer {
  private:
   using Clock = std::chrono::steady_clock;
   void run();
+  bool failed() const { return engine_.health() == storage::Health::kUndecided; }
   bool pending() const { return unsynced_ || syncing_; }
   Clock::time_point oldest() const { return syncing_ ? syncing_since_ : oldest_unsynced_; }
 
   storage::Engine& engine_;
-  std::function<void(const storage::Status&)> on_failure_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;    // for the thread
@@ -47,7 +45,6 @@ class Syncer {
   // All by mutex_:
   bool enabled_ = false;
   bool stopping_ = false;
-  bool failed_ = false;
   bool unsynced_ = false;
   Clock::time_point oldest_unsynced_;  // of what the next sync is for
   bool syncing_ = false;

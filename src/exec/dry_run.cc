@@ -15,7 +15,9 @@ namespace {
 // Ids that nothing is ever stored under.
 class NoIds : public types::CollectionIds {
  public:
-  storage::CollectionId next() override { return std::numeric_limits<uint64_t>::max() - 1; }
+  storage::CollectionId next(storage::Status* /*failure*/) override {
+    return std::numeric_limits<uint64_t>::max() - 1;
+  }
 };
 
 const Earlier kDry = {.result = nullptr, .is_dry = true, .fed = {}};

@@ -62,6 +62,7 @@ Group::Group(Services& services)
       overlay_(services.data.store.engine(), nullptr, services.data.store.probe_tier(),
                &services.data.store.cache()),
       state_(services.data.store.initial_state()),
+      begin_(state_.savepoint()),
       batch_(services.data.store.engine().new_batch()) {}
 
 Group::Savepoint Group::savepoint() const {
@@ -297,13 +298,14 @@ Status Group::commit(storage::Durability durability) {
   if (status.ok()) {
     release();
   } else {
-    state_.rollback({.count_changes = 0, .databases_before = 0, .orders = 0});
+    state_.rollback(begin_);
   }
   // A group that is over has no unit left to run on its overlay.
   INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
   taken_ = {};
   overlay_.clear();
   state_.end_group();
+  begin_ = state_.savepoint();
   effects_ = {};
   return status;
 }

@@ -91,7 +91,8 @@ class Group {
   WatchTable watches_;
   bool collect_touched_ = false;
   uint32_t wanted_events_ = 0;
-  types::Effects::Savepoint taken_{};  // up to where take_touched() has told
+  types::KeyspaceState::Savepoint begin_;  // of this group
+  types::Effects::Savepoint taken_{};      // up to where take_touched() has told
   std::unique_ptr<storage::Batch> batch_;
 };
 

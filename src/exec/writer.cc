@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "src/contract/errors.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
 #include "src/exec/dry_run.h"
@@ -64,8 +65,7 @@ Writer::Writer(Services& services, FsyncPolicy policy)
     : services_(services),
       policy_(policy),
       group_(services),
-      syncer_(services.data.store.engine(),
-              [this](const storage::Status& status) { on_sync_failure(status); }) {
+      syncer_(services.data.store.engine()) {
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
 }
 
@@ -117,8 +117,8 @@ void Writer::set_policy(FsyncPolicy policy) {
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
   // What was written under a weaker promise is made good now.
   if (policy == FsyncPolicy::kAlways && before != policy) {
-    storage::Status status = services_.data.store.engine().sync();
-    if (!status.ok()) on_sync_failure(status);
+    // Should it fail, the engine takes no write any more.
+    (void)services_.data.store.engine().sync();
   }
 }
 
@@ -129,25 +129,32 @@ void Writer::set_active_expire(bool active) {
   wake_.notify_one();
 }
 
-void Writer::refuse(Refusal kind, std::string error) {
+void Writer::refuse_growth(std::string error) {
   std::lock_guard lock(mutex_);
-  if (kind == Refusal::kAll && sync_failed_) return;
-  refusals_[static_cast<size_t>(kind)] = std::move(error);
-  refusals_changed_ = true;
+  growth_refusal_ = std::move(error);
+  growth_refusal_changed_ = true;
 }
 
-std::string Writer::refusal(Refusal kind) const {
-  std::lock_guard lock(mutex_);
-  return refusals_[static_cast<size_t>(kind)];
+// By mutex_.
+void Writer::decide_refusals() {
+  const storage::Engine& engine = services_.data.store.engine();
+  const storage::Health health = engine.health();
+  if (health == health_ && !growth_refusal_changed_) return;
+  health_ = health;
+  growth_refusal_changed_ = false;
+  refuses_all_.clear();
+  refuses_growth_ = growth_refusal_;
+  if (health == storage::Health::kUndecided) refuses_all_ = contract::write_error(engine.trouble());
+  if (health == storage::Health::kNoSpace) {
+    refuses_growth_ = contract::write_error({storage::Status::Code::kNoSpace, {}});
+  }
 }
 
 Writer::Figures Writer::figures() const {
   std::lock_guard lock(mutex_);
   return {.queue_depth = queue_.size(),
           .blocked_clients = blocked_clients_,
-          .unsynced_ms = syncer_.unsynced_ms(),
-          .sync_failed = sync_failed_,
-          .disk_full = disk_full_};
+          .unsynced_ms = syncer_.unsynced_ms()};
 }
 
 int64_t Writer::next_expire_ms() const {
@@ -166,10 +173,7 @@ std::vector<Writer::Item> Writer::take(bool* stopping) {
     wake_.wait_for(lock, std::chrono::milliseconds(std::min<int64_t>(wait_ms, 60'000)));
     sleeping_ = false;
   }
-  if (refusals_changed_) {
-    group_refusals_ = refusals_;
-    refusals_changed_ = false;
-  }
+  decide_refusals();
   *stopping = stopping_;
   if (stopping_ && queue_.empty()) stopped_ = true;
   return std::exchange(queue_, {});
@@ -303,7 +307,7 @@ void Writer::suspend(std::unique_ptr<WriteJob> job, NeedsPool wish) {
 }
 
 void Writer::expire_due() {
-  if (!group_refusals_[0].empty()) {
+  if (!refuses_all_.empty()) {
     expire_retry_ms_ = services_.data.store.now_ms() + kExpireRetryMs;
     return;
   }
@@ -333,9 +337,8 @@ void Writer::commit() {
   if (changed) count_commit(micros_since(start));
   if (!status.ok()) {
     fail_group(status);
-  } else if (changed) {
-    disk_full_.store(false, std::memory_order_relaxed);
-    if (!always) syncer_.note_commit();
+  } else if (changed && !always) {
+    syncer_.note_commit();
   }
   group_units_ = 0;
   answer();
@@ -351,14 +354,9 @@ void Writer::count_commit(uint64_t micros) {
 }
 
 void Writer::fail_group(const storage::Status& status) {
-  bool full = status.code() == storage::Status::Code::kNoSpace;
-  std::string error = "MISCONF Errors writing to the AOF file: " +
-                      (full ? std::string("No space left on device") : status.message());
-  if (full) {
-    disk_full_ = true;
-  } else {
-    on_sync_failure(status);
-  }
+  const std::string error = contract::write_error(status);
+  // What was due is due still, but need not be tried at once.
+  expire_retry_ms_ = services_.data.store.now_ms() + kExpireRetryMs;
   auto undo = [&](WriteJob& job) {
     job.replies.truncate(job.committed_mark);
     size_t ran = job.next;
@@ -425,13 +423,6 @@ void Writer::work_in_pool(Suspended suspended) {
     enqueue({.job = std::move(suspended.job)});
   };
   services_.data.readers.submit(std::move(task), data::Work::kLong);
-}
-
-void Writer::on_sync_failure(const storage::Status& status) {
-  std::lock_guard lock(mutex_);
-  sync_failed_ = true;
-  refusals_[0] = "MISCONF Errors writing to the AOF file: " + status.message();
-  refusals_changed_ = true;
 }
 
 }  // namespace ingot::exec

@@ -8,7 +8,6 @@
 // Threads: everything by any thread, except where it says otherwise.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -28,13 +27,6 @@
 namespace ingot::exec {
 
 enum class FsyncPolicy : uint8_t { kAlways, kEverySecond, kNever };
-
-// Which writes are refused at the moment.
-enum class Refusal : uint8_t {
-  kAll,      // the disk cannot take any (a failed fsync, a full disk)
-  kGrowing,  // only those that may need more space (the denyoom flag)
-};
-inline constexpr size_t kRefusals = 2;
 
 class Writer {
  public:
@@ -56,16 +48,15 @@ class Writer {
 
   void set_policy(FsyncPolicy policy);
   void set_active_expire(bool active);
-  // An empty error allows again. A failed fsync is not lifted by this: only a restart cures it.
-  void refuse(Refusal kind, std::string error);
-  std::string refusal(Refusal kind) const;
+  // Of writes that may need more space (the denyoom flag). An empty error allows them again, as far
+  // as the engine does: while it finds no space they are refused as well, and after a failed fsync
+  // every write is.
+  void refuse_growth(std::string error);
 
   struct Figures {
     size_t queue_depth = 0;      // jobs waiting
     size_t blocked_clients = 0;  // waiting in a blocking command
     uint64_t unsynced_ms = 0;    // age of the oldest commit not yet on stable storage
-    bool sync_failed = false;
-    bool disk_full = false;  // a commit failed for lack of space, and no later one succeeded
   };
   Figures figures() const;
 
@@ -87,9 +78,8 @@ class Writer {
   void enqueue(Item item);
   void run_job(std::unique_ptr<WriteJob> job);
   void take_item(Item item);
-  Group::Refusals refusals() const {
-    return {.all = group_refusals_[0], .growing = group_refusals_[1]};
-  }
+  void decide_refusals();
+  Group::Refusals refusals() const { return {.all = refuses_all_, .growing = refuses_growth_}; }
   void give_up(std::unique_ptr<WriteJob> job);
   void note_fed();
   void serve_blocked();
@@ -105,14 +95,11 @@ class Writer {
   void resume_suspended();
   void load_blocks(std::unique_ptr<WriteJob> job);
   void work_in_pool(Suspended suspended);
-  void on_sync_failure(const storage::Status& status);
 
   Services& services_;
   std::atomic<FsyncPolicy> policy_;
   std::atomic<size_t> blocked_clients_{0};
   std::atomic<bool> active_expire_{true};
-  std::atomic<bool> sync_failed_{false};
-  std::atomic<bool> disk_full_{false};
   std::atomic<int64_t> expire_retry_ms_{0};  // set by the pool when it has fetched what is due
 
   mutable std::mutex mutex_;
@@ -122,12 +109,14 @@ class Writer {
   bool stopping_ = false;
   bool stopped_ = false;
   bool sleeping_ = false;
-  std::array<std::string, kRefusals> refusals_;
-  bool refusals_changed_ = false;
+  std::string growth_refusal_;
+  bool growth_refusal_changed_ = false;
 
   // The writer thread's:
   Group group_;
-  std::array<std::string, kRefusals> group_refusals_;
+  storage::Health health_ = storage::Health::kHealthy;  // when refusals were decided
+  std::string refuses_all_;
+  std::string refuses_growth_;
   size_t group_units_ = 0;
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
   std::vector<Suspended> suspended_;                 // handed to the pool after the commit

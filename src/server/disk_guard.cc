@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
+#include "src/contract/errors.h"
 #include "src/metrics/log.h"
 
 namespace ingot::server {
@@ -16,16 +17,25 @@ std::optional<std::string> growing_refusal(const settings::Settings& settings,
   if (figures.free_bytes < settings.min_free_disk) {
     return "OOM command not allowed when free disk < 'min-free-disk'.";
   }
+  // To go on would be the end of deleting, too.
+  if (figures.free_bytes < figures.headroom_bytes) {
+    return contract::write_error({storage::Status::Code::kNoSpace, {}});
+  }
   return std::nullopt;
 }
 
 void DiskGuard::tick(const settings::Settings& settings) {
-  // The engine heals only when it is asked to; the next commit then shows whether it did.
-  if (writer_.figures().disk_full) (void)engine_.try_resume();
+  if (ticks_++ % (1000 / kPeriodMs) == 0) stats_ = engine_.stats();
   struct statvfs disk {};
   if (statvfs(settings.dir.c_str(), &disk) != 0) return;
-  DiskFigures figures{.used_bytes = engine_.stats().disk_bytes,
-                      .free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize};
+  DiskFigures figures{.used_bytes = stats_.disk_bytes,
+                      .free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize,
+                      .headroom_bytes = stats_.headroom_bytes};
+  // The engine heals only when it is asked to.
+  if (engine_.health() == storage::Health::kNoSpace &&
+      figures.free_bytes >= figures.headroom_bytes && engine_.try_resume().ok()) {
+    metrics::log::notice("The engine writes again.");
+  }
   std::string refusal = growing_refusal(settings, figures).value_or("");
   if (refusal != refusing_) {
     refusing_ = refusal;
@@ -35,7 +45,7 @@ void DiskGuard::tick(const settings::Settings& settings) {
       metrics::log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal,
                             figures.used_bytes, figures.free_bytes);
     }
-    writer_.refuse(exec::Refusal::kGrowing, refusal);
+    writer_.refuse_growth(refusal);
   }
 }
 

@@ -1,5 +1,6 @@
 // Keeps the disk from running full: decides which writes are to be refused by `max-disk` and
-// `min-free-disk`, and when a full disk has healed. One thread calls it, about once a second.
+// `min-free-disk`, and when a full disk has healed. One thread calls it, every kPeriodMs: a fast
+// disk fills by a hundred megabytes in a second.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 namespace ingot::server {
 
 struct DiskFigures {
-  uint64_t used_bytes = 0;  // by the engine's live files
-  uint64_t free_bytes = 0;  // of the filesystem, for us
+  uint64_t used_bytes = 0;      // by the engine's live files
+  uint64_t free_bytes = 0;      // of the filesystem, for us
+  uint64_t headroom_bytes = 0;  // EngineStats
 };
 
 // Why writes that may need space are refused; nothing: they are not.
@@ -23,6 +25,8 @@ std::optional<std::string> growing_refusal(const settings::Settings& settings,
 
 class DiskGuard {
  public:
+  static constexpr int kPeriodMs = 100;
+
   DiskGuard(storage::Engine& engine, exec::Writer& writer) : engine_(engine), writer_(writer) {}
 
   void tick(const settings::Settings& settings);
@@ -30,6 +34,8 @@ class DiskGuard {
  private:
   storage::Engine& engine_;
   exec::Writer& writer_;
+  uint32_t ticks_ = 0;
+  storage::EngineStats stats_;  // once a second
   std::string refusing_;
 };
 

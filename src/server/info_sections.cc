@@ -14,6 +14,7 @@
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
+#include "src/data/store.h"
 #include "src/exec/writer.h"
 #include "src/metrics/stats.h"
 #include "src/server/memory_usage.h"
@@ -174,7 +175,8 @@ void write_persistence(const InfoSource& source, InfoFields& out) {
   out.add("aof_current_rewrite_time_sec", -1);
   out.add("aof_last_bgrewrite_status", status(true));
   // The engine's log takes the part of Redis' append-only file.
-  out.add("aof_last_write_status", status(!source.writer.figures().sync_failed));
+  out.add("aof_last_write_status",
+          status(source.services.data.store.engine().health() == storage::Health::kHealthy));
   out.add("aof_delayed_fsync", stats.sync_waits.load());
   out.add_zeros({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"});
 }

@@ -1,34 +1,19 @@
 // Writing a checkpoint beside the last one and putting it in its place, here or on a thread.
 #include "src/server/saver.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 
 #include "src/metrics/log.h"
+#include "storage/durable_file.h"
 
 namespace ingot::server {
 
 using std::chrono::duration_cast;
 using std::chrono::seconds;
 using storage::Status;
-
-namespace {
-
-// Makes the names in a directory survive a power loss.
-Status sync_directory(const std::filesystem::path& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool done = fd >= 0 && fsync(fd) == 0;
-  Status status = done ? Status() : Status(Status::Code::kIo, std::strerror(errno));
-  if (fd >= 0) close(fd);
-  return status;
-}
-
-}  // namespace
 
 Saver::~Saver() {
   std::lock_guard lock(thread_mutex_);
@@ -87,7 +72,8 @@ Status Saver::write() {
   if (!error && fs::exists(last, error)) fs::rename(last, old, error);
   if (!error) fs::rename(fresh, last, error);
   if (error) return {Status::Code::kIo, error.message()};
-  if (Status status = sync_directory(last.parent_path()); !status.ok()) return status;
+  if (Status status = storage::sync_directory(last.parent_path().string()); !status.ok())
+    return status;
   fs::remove_all(old, error);
   return {};
 }

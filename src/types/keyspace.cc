@@ -122,6 +122,13 @@ storage::KeyCounts KeyWriter::counts(int db) {
   return found == state_.counts.end() ? storage::KeyCounts() : found->second;
 }
 
+storage::CollectionId KeyWriter::new_collection() {
+  storage::Status failure;
+  const storage::CollectionId id = ids_.next(&failure);
+  if (!failure.ok()) data_.latch_error(failure);
+  return id;
+}
+
 void KeyWriter::store(int db, std::string_view key, const Record* before, Metadata after,
                       Touch touch) {
   storage::KeyspaceId space = keyspace(db);
@@ -316,6 +323,8 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
     databases_before.resize(savepoint.databases_before);
   }
   orders.rollback(savepoint.orders);
+  expiry_low_water_ms = savepoint.expiry_low_water_ms;
+  next_due_ms = savepoint.next_due_ms;
 }
 
 void KeyspaceState::end_group() {

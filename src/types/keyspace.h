@@ -107,7 +107,8 @@ class KeyReader {
 class CollectionIds {
  public:
   virtual ~CollectionIds() = default;
-  virtual storage::CollectionId next() = 0;
+  // 0, with the reason in `*failure`, when none can be had now; else that stays as it is.
+  virtual storage::CollectionId next(storage::Status* failure) = 0;
 };
 
 // What the writer keeps in memory of the committed state plus the group so far.
@@ -135,12 +136,15 @@ struct KeyspaceState {
     size_t count_changes;
     size_t databases_before;
     size_t orders;
+    int64_t expiry_low_water_ms;
+    int64_t next_due_ms;
   };
   Savepoint savepoint() const {
-    return {count_changes.size(), databases_before.size(), orders.savepoint()};
+    return {count_changes.size(), databases_before.size(), orders.savepoint(), expiry_low_water_ms,
+            next_due_ms};
   }
   void rollback(const Savepoint& savepoint);
-  void end_group();  // committed, or rolled back
+  void end_group();  // committed, or rolled back to where it began
 };
 
 // What a unit did besides writing; released in order after the commit.
@@ -222,7 +226,8 @@ class KeyWriter : public KeyReader {
   };
   ExpiryProgress expire_due(size_t limit);
 
-  storage::CollectionId new_collection() { return ids_.next(); }
+  // When there is none, that latches, and what is written under it is undone with the unit.
+  storage::CollectionId new_collection();
   storage::Overlay& overlay() { return overlay_; }
   OrderIndex& orders() { return state_.orders; }
   Effects& effects() { return effects_; }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
-#include <leveldb/env.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
@@ -20,8 +19,11 @@
 #include <thread>
 
 #include "storage/leveldb/leveldb_cursor.h"
+#include "storage/leveldb/leveldb_files.h"
 #include "storage/leveldb/leveldb_status.h"
+#include "storage/log_end.h"
 #include "storage/log_files.h"
+#include "storage/log_ledger.h"
 
 namespace ingot::storage {
 namespace {
@@ -74,7 +76,8 @@ int open_files_max(uint64_t cache_bytes) {
 
 class LeveldbEngine : public Engine {
  public:
-  static OpenResult open(const EngineOptions& options, leveldb::Env* env);
+  static OpenResult open(const EngineOptions& options, Disk* disk);
+  ~LeveldbEngine() override;
 
   std::string_view name() const override { return "leveldb"; }
   std::string version() const override {
@@ -91,10 +94,7 @@ class LeveldbEngine : public Engine {
     return std::make_unique<LeveldbSnapshot>(db_.get());
   }
   std::unique_ptr<Batch> new_batch() override { return std::make_unique<LeveldbBatch>(); }
-  Status write(const Batch& batch, Durability durability) override;
-  Status sync() override;
   Status flush() override;
-  Status try_resume() override;
   Status reclaim(Space space, std::span<const KeyRange> ranges) override;
   Status compact(Space space, const KeyRange& range) override;
   Status checkpoint(const std::string& path) override;
@@ -103,15 +103,22 @@ class LeveldbEngine : public Engine {
   void set_cache_bytes(uint64_t bytes) override;
   void set_compaction_rate(uint64_t bytes_per_second) override { rate_ = bytes_per_second; }
 
+ protected:
+  Status do_write(const Batch& batch, Durability durability) override;
+  Status do_sync() override;
+  Status do_try_resume() override;
+
  private:
-  explicit LeveldbEngine(const EngineOptions& options);
-  Status open_database(const EngineOptions& options, leveldb::Env* env);
+  LeveldbEngine(const EngineOptions& options, Disk* disk);
+  Status open_database(const EngineOptions& options);
+  Status mend_logs();
   Status commit(leveldb::WriteBatch* batch, bool sync);
   Status append(leveldb::WriteBatch* batch, bool sync);  // under write_mutex_
-  Status refusal() const;
   void flush_memtable();
   Status delete_range(Space space, const KeyRange& range);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
+  // Two memtables, and what a compaction writes before it removes what it read.
+  uint64_t headroom() const { return 2 * memtable_bytes_ + 4 * kTableBytes; }
   uint64_t size_of(const std::string& begin, const std::string& end) const;
   void log(const std::string& line) const {
     if (on_log_) on_log_(line);
@@ -123,45 +130,61 @@ class LeveldbEngine : public Engine {
   const std::string path_;
   const uint64_t cache_capacity_;
   const uint64_t memtable_bytes_;
-  const std::function<void(const Status&)> on_background_error_;
   const std::function<void(const std::string&)> on_log_;
+  LogLedger ledger_;  // thread safe
+  LeveldbEnv env_;
   std::unique_ptr<leveldb::DB> db_;
 
   // Held for each write, which LevelDB takes one at a time anyway.
-  mutable std::mutex write_mutex_;
-  // Guarded by write_mutex_: set when a write failed. The log may end in a torn record then, and
-  // what LevelDB would append behind it could be lost at the next recovery.
-  Status refusal_;
+  std::mutex write_mutex_;
+  // Guarded by write_mutex_: a write failed for lack of space. LevelDB would go on in the same log,
+  // at an offset that is not the file's any more.
+  bool torn_ = false;
 
   std::atomic<uint64_t> rate_;  // bytes a second that reclaim() may delete; 0: no limit
   std::atomic<uint64_t> bytes_written_ = 0;  // counted by any thread
 };
 
 OpenResult open_leveldb(const EngineOptions& options) {
-  return open_leveldb_on(options, leveldb::Env::Default());
+  return open_leveldb_on(options, Disk::of_machine());
 }
 
-OpenResult open_leveldb_on(const EngineOptions& options, leveldb::Env* env) {
-  return LeveldbEngine::open(options, env);
+OpenResult open_leveldb_on(const EngineOptions& options, Disk* disk) {
+  return LeveldbEngine::open(options, disk);
 }
 
-OpenResult LeveldbEngine::open(const EngineOptions& options, leveldb::Env* env) {
-  std::unique_ptr<LeveldbEngine> engine(new LeveldbEngine(options));
-  if (Status status = engine->open_database(options, env); !status.ok()) return {nullptr, status};
+OpenResult LeveldbEngine::open(const EngineOptions& options, Disk* disk) {
+  std::error_code error;
+  std::filesystem::create_directories(options.path, error);
+  if (error) {
+    return {nullptr, Status(Status::Code::kIo, fmt::format("cannot create the directory '{}': {}",
+                                                           options.path, error.message()))};
+  }
+  std::unique_ptr<LeveldbEngine> engine(new LeveldbEngine(options, disk));
+  if (Status status = engine->open_database(options); !status.ok()) return {nullptr, status};
   return {std::move(engine), Status()};
 }
 
-LeveldbEngine::LeveldbEngine(const EngineOptions& options)
-    : filter_(options.bloom_bits > 0 ? leveldb::NewBloomFilterPolicy(options.bloom_bits) : nullptr),
+LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
+    : Engine(options.on_background_error),
+      filter_(options.bloom_bits > 0 ? leveldb::NewBloomFilterPolicy(options.bloom_bits) : nullptr),
       cache_(leveldb::NewLRUCache(options.cache_bytes / 2)),
       path_(options.path),
       cache_capacity_(options.cache_bytes),
       memtable_bytes_(memtable_bytes(options.cache_bytes)),
-      on_background_error_(options.on_background_error),
       on_log_(options.on_log),
+      ledger_(options.path),
+      env_(options.path, disk, &ledger_,
+           [this] {
+             (void)note({Status::Code::kNoSpace, "a table waits for space"});
+           }),
       rate_(options.compaction_rate) {}
 
-Status LeveldbEngine::open_database(const EngineOptions& options, leveldb::Env* env) {
+LeveldbEngine::~LeveldbEngine() {
+  env_.set_patient(false);  // whatever still waits for space fails now
+}
+
+Status LeveldbEngine::open_database(const EngineOptions& options) {
   const std::string& compression = options.compression;
   if (compression != "none" && compression != "snappy" && compression != "lz4" &&
       compression != "zstd") {
@@ -172,14 +195,8 @@ Status LeveldbEngine::open_database(const EngineOptions& options, leveldb::Env* 
   if (compression == "lz4" || compression == "zstd") {
     log(fmt::format("LevelDB cannot compress with {}; it uses snappy", compression));
   }
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (error) {
-    return {Status::Code::kIo,
-            fmt::format("cannot create the directory '{}': {}", path_, error.message())};
-  }
   leveldb::Options db_options;
-  db_options.env = env;
+  db_options.env = &env_;
   db_options.create_if_missing = true;
   // A log that is damaged before its end refuses to open rather than dropping what follows.
   db_options.paranoid_checks = true;
@@ -191,11 +208,22 @@ Status LeveldbEngine::open_database(const EngineOptions& options, leveldb::Env* 
       compression == "none" ? leveldb::kNoCompression : leveldb::kSnappyCompression;
   db_options.filter_policy = filter_.get();
 
+  if (Status status = mend_logs(); !status.ok()) return status;
   leveldb::DB* db = nullptr;
   const leveldb::Status status = leveldb::DB::Open(db_options, path_, &db);
   if (!status.ok()) return to_open_status(status, path_);
   db_.reset(db);
+  env_.set_patient(true);
   return {};
+}
+
+// Whoever else has the directory keeps his logs: opening it will say so.
+Status LeveldbEngine::mend_logs() {
+  leveldb::FileLock* lock = nullptr;
+  if (!env_.LockFile(path_ + "/LOCK", &lock).ok()) return {};
+  Status status = cut_lost_end(path_, on_log_);
+  const leveldb::Status unlocked = env_.UnlockFile(lock);
+  return status.ok() ? to_status(unlocked) : status;
 }
 
 Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
@@ -211,20 +239,21 @@ Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   return Lookup::kError;
 }
 
-Status LeveldbEngine::write(const Batch& batch, Durability durability) {
+Status LeveldbEngine::do_write(const Batch& batch, Durability durability) {
   return commit(static_cast<const LeveldbBatch&>(batch).raw(), durability == Durability::kSynced);
 }
 
 Status LeveldbEngine::commit(leveldb::WriteBatch* batch, bool sync) {
-  Status status;
-  {
-    std::lock_guard lock(write_mutex_);
-    if (!refusal_.ok()) return refusal_;
-    status = append(batch, sync);
-    if (!status.ok()) refusal_ = status;
+  std::lock_guard lock(write_mutex_);
+  if (torn_) return {Status::Code::kNoSpace, "the disk was full and is not known to have room"};
+  // LevelDB makes a write wait for the table of an earlier one.
+  if (env_.is_starving()) return {Status::Code::kNoSpace, "a table waits for space"};
+  if (Status room = ledger_.make_room(batch->ApproximateSize()); !room.ok()) {
+    return note(std::move(room));
   }
-  if (!status.ok() && on_background_error_) on_background_error_(status);
-  return status;
+  Status status = append(batch, sync);
+  torn_ = status.code() == Status::Code::kNoSpace;
+  return note(std::move(status));
 }
 
 Status LeveldbEngine::append(leveldb::WriteBatch* batch, bool sync) {
@@ -235,21 +264,17 @@ Status LeveldbEngine::append(leveldb::WriteBatch* batch, bool sync) {
   return status;
 }
 
-Status LeveldbEngine::refusal() const {
-  std::lock_guard lock(write_mutex_);
-  return refusal_;
-}
-
-// An empty batch is appended to the log as every other, and the log is synced behind it.
-Status LeveldbEngine::sync() {
-  leveldb::WriteBatch empty;
-  return commit(&empty, true);
+// Not by LevelDB, which syncs only the newest log.
+Status LeveldbEngine::do_sync() {
+  return note(ledger_.sync());
 }
 
 Status LeveldbEngine::flush() {
-  if (Status status = refusal(); !status.ok()) return status;
+  if (health() == Health::kUndecided) return trouble();
+  if (env_.is_starving()) return {Status::Code::kNoSpace, "a table waits for space"};
   flush_memtable();
-  return sync();  // an error of the flush shows here
+  leveldb::WriteBatch empty;
+  return commit(&empty, true);  // an error of the flush shows here
 }
 
 // Begins a new log, too.
@@ -260,17 +285,20 @@ void LeveldbEngine::flush_memtable() {
   db_->CompactRange(&at, &at);
 }
 
-Status LeveldbEngine::try_resume() {
+Status LeveldbEngine::do_try_resume() {
+  const Status still_full(Status::Code::kNoSpace,
+                          "there is no room to write out what is in memory");
   std::lock_guard lock(write_mutex_);
-  if (refusal_.code() != Status::Code::kNoSpace) return refusal_;
-  // An attempt without space would make LevelDB's own background work fail, for good.
+  if (env_.is_starving()) return still_full;
+  if (!torn_) return ledger_.make_room(0);
   std::error_code error;
   const auto space = std::filesystem::space(path_, error);
-  if (error || space.available < 3 * memtable_bytes_ + 4 * kTableBytes) return refusal_;
-  flush_memtable();  // and with the old log goes its torn record
+  if (error || space.available < headroom()) return still_full;
+  flush_memtable();
   leveldb::WriteBatch empty;
+  // Durable before anything is written behind it: the torn log is complete.
   Status status = append(&empty, true);
-  if (status.ok()) refusal_ = Status();
+  if (status.ok()) torn_ = false;
   return status;
 }
 
@@ -324,13 +352,15 @@ void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point b
 }
 
 Status LeveldbEngine::compact(Space space, const KeyRange& range) {
-  if (Status status = refusal(); !status.ok()) return status;
+  if (health() == Health::kUndecided) return trouble();
+  if (env_.is_starving()) return {Status::Code::kNoSpace, "a table waits for space"};
   const std::string begin = prefixed(space, range.begin);
   const std::string end = range.end.empty() ? end_of(space) : prefixed(space, range.end);
   const leveldb::Slice begin_slice(begin);
   const leveldb::Slice end_slice(end);
   db_->CompactRange(&begin_slice, &end_slice);
-  return sync();  // an error of the compaction shows here
+  leveldb::WriteBatch empty;
+  return commit(&empty, true);  // an error of the compaction shows here
 }
 
 Status LeveldbEngine::checkpoint(const std::string& /*path*/) {
@@ -355,6 +385,7 @@ EngineStats LeveldbEngine::stats() const {
   }
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
+  stats.headroom_bytes = headroom();
   return stats;
 }
 

@@ -65,7 +65,7 @@ OpenResult open_memory(const EngineOptions& options) {
 }
 
 MemoryEngine::MemoryEngine(const EngineOptions& options)
-    : on_background_error_(options.on_background_error), cache_capacity_(options.cache_bytes) {}
+    : Engine(options.on_background_error), cache_capacity_(options.cache_bytes) {}
 
 void MemoryEngine::set_cold(std::function<bool(Space, std::string_view)> cold) {
   std::lock_guard lock(hooks_mutex_);
@@ -147,7 +147,7 @@ std::unique_ptr<Batch> MemoryEngine::new_batch() {
   return std::make_unique<MemoryBatch>();
 }
 
-Status MemoryEngine::write(const Batch& batch, Durability /*durability*/) {
+Status MemoryEngine::do_write(const Batch& batch, Durability /*durability*/) {
   Status failure;
   {
     std::lock_guard lock(hooks_mutex_);
@@ -160,10 +160,7 @@ Status MemoryEngine::write(const Batch& batch, Durability /*durability*/) {
       return refusal_;
     }
   }
-  if (!failure.ok()) {
-    if (on_background_error_) on_background_error_(failure);
-    return failure;
-  }
+  if (!failure.ok()) return note(failure);
   std::unique_lock lock(mutex_);
   ++sequence_;
   for (const Change& change : static_cast<const MemoryBatch&>(batch).changes()) {
@@ -223,12 +220,12 @@ void MemoryEngine::sweep() {
   }
 }
 
-Status MemoryEngine::sync() {
+Status MemoryEngine::do_sync() {
   std::lock_guard lock(hooks_mutex_);
   return refusal_;
 }
 
-Status MemoryEngine::try_resume() {
+Status MemoryEngine::do_try_resume() {
   std::lock_guard lock(hooks_mutex_);
   if (refusal_.code() == Status::Code::kNoSpace) refusal_ = Status();
   return refusal_;

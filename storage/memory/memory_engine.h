@@ -43,10 +43,7 @@ class MemoryEngine : public Engine {
   std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override;
   std::unique_ptr<Snapshot> new_snapshot() override;
   std::unique_ptr<Batch> new_batch() override;
-  Status write(const Batch& batch, Durability durability) override;
-  Status sync() override;
   Status flush() override { return {}; }
-  Status try_resume() override;
   Status reclaim(Space space, std::span<const KeyRange> ranges) override;
   Status compact(Space /*space*/, const KeyRange& /*range*/) override { return {}; }
   Status checkpoint(const std::string& path) override;
@@ -54,6 +51,11 @@ class MemoryEngine : public Engine {
   void reset_stats() override;
   void set_cache_bytes(uint64_t bytes) override { cache_capacity_ = bytes; }
   void set_compaction_rate(uint64_t /*bytes_per_second*/) override {}
+
+ protected:
+  Status do_write(const Batch& batch, Durability durability) override;
+  Status do_sync() override;
+  Status do_try_resume() override;
 
  private:
   friend class MemoryCursor;
@@ -88,8 +90,6 @@ class MemoryEngine : public Engine {
   void sweep();
 
   bool is_cold(Space space, std::string_view key, Tier tier);
-
-  const std::function<void(const Status&)> on_background_error_;
 
   mutable std::shared_mutex mutex_;
   std::array<Versions, kSpaceCount> spaces_;  // guarded by mutex_

@@ -25,6 +25,7 @@ class FaultControl {
  public:
   struct Faults {
     bool no_space = false;
+    bool no_append = false;
     bool fail_sync = false;
     bool slow_sync = false;
   };
@@ -48,6 +49,7 @@ class FaultControl {
     std::ifstream file(path_);
     for (std::string word; file >> word;) {
       faults.no_space |= word == "no-space";
+      faults.no_append |= word == "no-space" || word == "no-append";
       faults.fail_sync |= word == "fail-sync";
       faults.slow_sync |= word == "slow-sync";
     }
@@ -78,7 +80,7 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
       : FSWritableFileOwnerWrapper(std::move(file)), control_(std::move(control)) {}
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
-    if (!control_->current().no_space) {
+    if (!control_->current().no_append) {
       return FSWritableFileOwnerWrapper::Append(data, options, debug);
     }
     if (use_direct_io()) return no_space();  // writes whole pages or nothing
@@ -95,7 +97,7 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
 
   IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
                             IODebugContext* debug) override {
-    if (control_->current().no_space) return no_space();
+    if (control_->current().no_append) return no_space();
     return FSWritableFileOwnerWrapper::PositionedAppend(data, offset, options, debug);
   }
 
@@ -103,6 +105,12 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
                             const rocksdb::DataVerificationInfo& /*verification*/,
                             IODebugContext* debug) override {
     return PositionedAppend(data, offset, options, debug);
+  }
+
+  IOStatus Allocate(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                    IODebugContext* debug) override {
+    if (control_->current().no_space) return no_space();
+    return FSWritableFileOwnerWrapper::Allocate(offset, bytes, options, debug);
   }
 
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {

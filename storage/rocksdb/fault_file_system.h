@@ -2,8 +2,9 @@
 // the disk or break fsync under a running server.
 //
 // It reads a control file (at most every 10 ms). Its words, separated by white space:
-//   no-space   every append fails with ENOSPC after half of its bytes were written, as a disk
+//   no-append  every append fails with ENOSPC after half of its bytes were written, as a disk
 //              that fills up does: the torn bytes stay in the file
+//   no-space   the same, and no room can be had in advance, as on most full disks
 //   fail-sync  every fsync fails with EIO; what was appended stays readable, and whether it
 //              reached the disk is unknown
 //   slow-sync  every fsync takes half a second longer

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 
+#include "storage/log_end.h"
 #include "storage/rocksdb/fault_file_system.h"
+#include "storage/rocksdb/log_file_system.h"
 #include "storage/rocksdb/rocksdb_cursor.h"
 #include "storage/rocksdb/rocksdb_listener.h"
 #include "storage/rocksdb/rocksdb_status.h"
@@ -89,16 +91,26 @@ OpenResult RocksdbEngine::open(const EngineOptions& options, std::unique_ptr<roc
 }
 
 RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocksdb::Env> env)
-    : path_(options.path),
+    : Engine(options.on_background_error),
+      path_(options.path),
       on_log_(options.on_log),
+      ledger_(options.path),
       env_(std::move(env)),
+      log_env_(make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_)),
       shared_(make_shared_parts(options)) {}
 
 Status RocksdbEngine::open_database(const EngineOptions& options) {
   rocksdb::DBOptions db_options = make_db_options(options, shared_);
-  if (env_ != nullptr) db_options.env = env_.get();
-  db_options.listeners.push_back(make_rocksdb_listener(options));
+  db_options.env = log_env_.get();
+  // Its own log file would stand on the disk that fills up, and RocksDB aborts when a line of it
+  // cannot be written.
+  db_options.info_log = make_rocksdb_logger(options);
+  db_options.listeners.push_back(make_rocksdb_listener(options, [this](const Status& status) {
+    stopped_ = true;
+    (void)note(status);
+  }));
 
+  if (Status status = mend_logs(options.on_log); !status.ok()) return status;
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   for (Space space : kAllSpaces) {
     auto filter = make_reclaim_filter_factory(&dead_ranges_[static_cast<size_t>(space)]);
@@ -115,6 +127,15 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
   default_handle_ = handles.back();
   return {};
+}
+
+// Whoever else has the directory keeps his logs: opening it will say so.
+Status RocksdbEngine::mend_logs(const std::function<void(const std::string&)>& on_log) {
+  rocksdb::FileLock* lock = nullptr;
+  if (!log_env_->LockFile(path_ + "/LOCK", &lock).ok()) return {};
+  Status status = cut_lost_end(path_, on_log);
+  const rocksdb::Status unlocked = log_env_->UnlockFile(lock);
+  return status.ok() ? to_status(unlocked) : status;
 }
 
 RocksdbEngine::~RocksdbEngine() {
@@ -153,30 +174,46 @@ std::unique_ptr<Batch> RocksdbEngine::new_batch() {
   return std::make_unique<RocksdbBatch>(handles_);
 }
 
-Status RocksdbEngine::write(const Batch& batch, Durability durability) {
-  rocksdb::WriteOptions options;
-  // Only this makes a batch visible after its sync; SyncWAL() would show it before.
-  options.sync = durability == Durability::kSynced;
+Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   const auto& changes = static_cast<const RocksdbBatch&>(batch);
   if (!changes.status().ok()) return to_status(changes.status());
-  return to_status(db_->Write(options, changes.raw()));
+  if (stopped_) return {Status::Code::kNoSpace, "RocksDB has not recovered from a full disk"};
+  // A failed append stops RocksDB for every write until it has recovered, which takes space; to be
+  // refused before costs nothing.
+  if (Status room = ledger_.make_room(changes.bytes()); !room.ok()) return note(std::move(room));
+  rocksdb::WriteOptions options;
+  // Only this makes a batch visible after its sync; a sync() would show it before.
+  options.sync = durability == Durability::kSynced;
+  Status status = to_status(db_->Write(options, changes.raw()));
+  if (status.code() == Status::Code::kNoSpace) stopped_ = true;
+  return note(std::move(status));
 }
 
-Status RocksdbEngine::sync() {
-  return to_status(db_->SyncWAL());
+// Not by RocksDB, which aborts when a log is synced that an append failed on meanwhile.
+Status RocksdbEngine::do_sync() {
+  return note(ledger_.sync());
 }
 
 Status RocksdbEngine::flush() {
   return to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
 }
 
-Status RocksdbEngine::try_resume() {
+Status RocksdbEngine::do_try_resume() {
   const rocksdb::Status status = db_->Resume();
   // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile.
   if (status.IsBusy()) {
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
   }
-  return to_status(status);
+  if (!status.ok()) return to_status(status);
+  // It begins a new log only if it has anything to flush, and aborts on the old one.
+  if (ledger_.newest_is_torn()) {
+    return {Status::Code::kIo, "RocksDB cannot go on behind a torn log before a restart"};
+  }
+  if (Status room = ledger_.make_room(0); !room.ok()) return room;
+  // A log that was torn is complete, and marked as such before anything is written behind it.
+  if (Status synced = ledger_.sync(); !synced.ok()) return synced;
+  stopped_ = false;
+  return {};
 }
 
 void RocksdbEngine::log_failure(std::string_view what, const rocksdb::Status& status) const {

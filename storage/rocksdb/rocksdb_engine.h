@@ -6,12 +6,14 @@
 #include <rocksdb/env.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "storage/engine.h"
+#include "storage/log_ledger.h"
 #include "storage/rocksdb/reclaim_filter.h"
 #include "storage/rocksdb/rocksdb_options.h"
 
@@ -33,10 +35,7 @@ class RocksdbEngine : public Engine {
   std::unique_ptr<Snapshot> new_snapshot() override;
 
   std::unique_ptr<Batch> new_batch() override;
-  Status write(const Batch& batch, Durability durability) override;
-  Status sync() override;
   Status flush() override;
-  Status try_resume() override;
 
   // rocksdb_maintenance.cc
   Status reclaim(Space space, std::span<const KeyRange> ranges) override;
@@ -47,9 +46,15 @@ class RocksdbEngine : public Engine {
   void set_cache_bytes(uint64_t bytes) override;
   void set_compaction_rate(uint64_t bytes_per_second) override;
 
+ protected:
+  Status do_write(const Batch& batch, Durability durability) override;
+  Status do_sync() override;
+  Status do_try_resume() override;
+
  private:
   RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocksdb::Env> env);
   Status open_database(const EngineOptions& options);
+  Status mend_logs(const std::function<void(const std::string&)>& on_log);
   rocksdb::ColumnFamilyHandle* handle(Space space) const {
     return handles_[static_cast<size_t>(space)];
   }
@@ -63,7 +68,10 @@ class RocksdbEngine : public Engine {
   // Constant after open.
   const std::string path_;
   const std::function<void(const std::string&)> on_log_;
-  std::unique_ptr<rocksdb::Env> env_;  // null, or used by db_ until it is closed
+  LogLedger ledger_;  // thread safe
+  // Used by db_ until it is closed.
+  std::unique_ptr<rocksdb::Env> env_;  // null: the machine's own
+  std::unique_ptr<rocksdb::Env> log_env_;
   SharedParts shared_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount> handles_ = {};
@@ -71,6 +79,8 @@ class RocksdbEngine : public Engine {
 
   std::array<DeadRanges, kSpaceCount> dead_ranges_;  // thread safe; filled by reclaim() alone
   std::mutex reclaim_mutex_;                         // one reclaim() at a time
+  // RocksDB itself found no space, and takes nothing before it has recovered.
+  std::atomic<bool> stopped_ = false;
 };
 
 }  // namespace ingot::storage

@@ -1,8 +1,13 @@
-// Hands RocksDB's background errors and recoveries to the callbacks of EngineOptions.
+// Hands RocksDB's background errors, recoveries and log lines to those who want to know.
 #include "storage/rocksdb/rocksdb_listener.h"
 
 #include <fmt/format.h>
+#include <rocksdb/env.h>
 #include <rocksdb/listener.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
 
 #include "storage/rocksdb/rocksdb_status.h"
 
@@ -23,15 +28,15 @@ std::string_view stall_name(rocksdb::WriteStallCondition condition) {
 
 class RocksdbListener : public rocksdb::EventListener {
  public:
-  explicit RocksdbListener(const EngineOptions& options)
-      : on_error_(options.on_background_error), on_log_(options.on_log) {}
+  RocksdbListener(const EngineOptions& options, std::function<void(const Status&)> on_stopped)
+      : on_stopped_(std::move(on_stopped)), on_log_(options.on_log) {}
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason /*reason*/,
                          rocksdb::Status* error) override {
     log(fmt::format("RocksDB reports a background error: {}", error->ToString()));
     // A softer error (a compaction found no space) leaves the engine writable.
     const bool writes_refused = error->severity() >= rocksdb::Status::Severity::kHardError;
-    if (writes_refused && on_error_) on_error_(to_status(*error));
+    if (writes_refused) on_stopped_(to_status(*error));
   }
 
   void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
@@ -50,14 +55,36 @@ class RocksdbListener : public rocksdb::EventListener {
     if (on_log_) on_log_(line);
   }
 
-  const std::function<void(const Status&)> on_error_;
+  const std::function<void(const Status&)> on_stopped_;
+  const std::function<void(const std::string&)> on_log_;
+};
+
+class ErrorLogger : public rocksdb::Logger {
+ public:
+  explicit ErrorLogger(std::function<void(const std::string&)> on_log)
+      : Logger(rocksdb::InfoLogLevel::ERROR_LEVEL), on_log_(std::move(on_log)) {}
+
+  using Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    if (!on_log_) return;
+    std::array<char, 512> line;
+    vsnprintf(line.data(), line.size(), format, arguments);
+    on_log_(fmt::format("RocksDB: {}", line.data()));
+  }
+
+ private:
   const std::function<void(const std::string&)> on_log_;
 };
 
 }  // namespace
 
-std::shared_ptr<rocksdb::EventListener> make_rocksdb_listener(const EngineOptions& options) {
-  return std::make_shared<RocksdbListener>(options);
+std::shared_ptr<rocksdb::EventListener> make_rocksdb_listener(
+    const EngineOptions& options, std::function<void(const Status&)> on_stopped) {
+  return std::make_shared<RocksdbListener>(options, std::move(on_stopped));
+}
+
+std::shared_ptr<rocksdb::Logger> make_rocksdb_logger(const EngineOptions& options) {
+  return std::make_shared<ErrorLogger>(options.on_log);
 }
 
 }  // namespace ingot::storage

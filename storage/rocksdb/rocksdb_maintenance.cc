@@ -124,6 +124,8 @@ EngineStats RocksdbEngine::stats() const {
   stats.running_compactions = property(Property::kNumRunningCompactions);
   stats.stall_micros = tickers.getTickerCount(rocksdb::STALL_MICROS);
   stats.writes_stopped = property(Property::kIsWriteStopped) != 0;
+  constexpr uint64_t kCompactionBytes = 16 << 20;  // enough for what deletes leave behind
+  stats.headroom_bytes = stats.memtable_bytes + kCompactionBytes;
   return stats;
 }
 

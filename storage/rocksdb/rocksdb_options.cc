@@ -155,8 +155,6 @@ rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedPar
   db.skip_stats_update_on_db_open = true;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  db.max_log_file_size = 8 * kMiB;
-  db.keep_log_file_num = 4;
   return db;
 }
 

@@ -100,7 +100,9 @@ class Data {
   }
   // The store gives out no id up to this one any more.
   void use_ids(CollectionId last) {
-    while (last_id_ < last) last_id_ = store_->ids().next();
+    storage::Status failure;
+    while (last_id_ < last && failure.ok()) last_id_ = store_->ids().next(&failure);
+    REQUIRE(failure.ok());
   }
   // Two elements and an order entry for each id of [first, first + count).
   void create(CollectionId first, size_t count) {
@@ -319,8 +321,9 @@ TEST_CASE("a stop at any change forgets nothing and takes nothing alive") {
 
 TEST_CASE("a collection that is being built is left alone") {
   Data data(GENERATE(from_range(engines())));
-  const CollectionId linked = data.collector().reserve();
-  const CollectionId given_up = data.collector().reserve();
+  storage::Status failure;
+  const CollectionId linked = data.collector().reserve(&failure);
+  const CollectionId given_up = data.collector().reserve(&failure);
   data.create(linked, 1);
   data.create(given_up, 1);
   data.note({linked, given_up});

@@ -45,10 +45,6 @@ class FailingEngine : public Engine {
   void fail_reads_after(int64_t reads) { reads_.set(reads); }
   bool read_failed() const { return reads_.failed(); }
 
-  Status write(const Batch& batch, Durability durability) override {
-    return changes_.take() ? engine_->write(batch, durability) : failure();
-  }
-  Status sync() override { return changes_.take() ? engine_->sync() : failure(); }
   Status reclaim(Space space, std::span<const KeyRange> ranges) override {
     return changes_.take() ? engine_->reclaim(space, ranges) : failure();
   }
@@ -70,7 +66,6 @@ class FailingEngine : public Engine {
   std::unique_ptr<Snapshot> new_snapshot() override { return engine_->new_snapshot(); }
   std::unique_ptr<Batch> new_batch() override { return engine_->new_batch(); }
   Status flush() override { return engine_->flush(); }
-  Status try_resume() override { return engine_->try_resume(); }
   Status compact(Space space, const KeyRange& range) override {
     return engine_->compact(space, range);
   }
@@ -79,6 +74,13 @@ class FailingEngine : public Engine {
   void reset_stats() override { engine_->reset_stats(); }
   void set_cache_bytes(uint64_t bytes) override { engine_->set_cache_bytes(bytes); }
   void set_compaction_rate(uint64_t rate) override { engine_->set_compaction_rate(rate); }
+
+ protected:
+  Status do_write(const Batch& batch, Durability durability) override {
+    return changes_.take() ? engine_->write(batch, durability) : failure();
+  }
+  Status do_sync() override { return changes_.take() ? engine_->sync() : failure(); }
+  Status do_try_resume() override { return engine_->try_resume(); }
 
  private:
   class FailingCursor : public Cursor {

@@ -63,7 +63,7 @@ class TypedStore {
   // Gives kKey the value that a builder makes of what `fill` adds to it.
   template <typename Builder, typename Limits, typename Fill>
   void build(const Limits& limits, const Fill& fill) {
-    const storage::CollectionId id = ids_.next();
+    const storage::CollectionId id = keys_->new_collection();
     Builder builder(limits,
                     [&](storage::Space space, std::string_view element, std::string_view record) {
                       overlay_->put(space, storage::collection_begin(id).append(element), record);
@@ -135,7 +135,7 @@ class TypedStore {
  private:
   class Ids : public CollectionIds {
    public:
-    storage::CollectionId next() override { return next_++; }
+    storage::CollectionId next(storage::Status* /*failure*/) override { return next_++; }
 
    private:
     storage::CollectionId next_ = kFirstCollection;

@@ -1,66 +1,67 @@
 // LevelDB on a disk that fails: it must not append to a torn log, and a full disk heals.
-#include <leveldb/env.h>
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "storage/leveldb/leveldb_engine.h"
+#include "storage/leveldb/leveldb_files.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr Space kMeta = Space::kMeta;
 
-// The faults of all files of one Env, and what it counted. Any thread.
-struct Faults {
-  std::atomic<bool> no_space = false;
+// Any thread.
+class FaultyDisk : public Disk {
+ public:
+  std::atomic<bool> no_space = false;   // neither to write nor in advance
+  std::atomic<bool> no_append = false;  // to write: half of it is written
   std::atomic<bool> fail_sync = false;
   std::atomic<int> syncs = 0;
-};
-
-class FaultyFile : public leveldb::WritableFile {
- public:
-  FaultyFile(leveldb::WritableFile* file, Faults* faults) : file_(file), faults_(faults) {}
-
-  leveldb::Status Append(const leveldb::Slice& data) override {
-    if (!faults_->no_space) return file_->Append(data);
-    const leveldb::Status half = file_->Append(leveldb::Slice(data.data(), data.size() / 2));
-    return half.ok() ? leveldb::Status::IOError("injected", "No space left on device") : half;
+  // The Nth call from now on fails with this errno, whatever it is; 0: none does.
+  void fail_call(int number, int error) {
+    error_ = error;
+    left_ = number;
   }
-  leveldb::Status Close() override { return file_->Close(); }
-  leveldb::Status Flush() override { return file_->Flush(); }
-  leveldb::Status Sync() override {
-    if (faults_->fail_sync) return leveldb::Status::IOError("injected", "Input/output error");
-    ++faults_->syncs;
-    return file_->Sync();
+  bool has_failed() const { return left_ <= 0; }
+
+  ssize_t write(int fd, const char* bytes, size_t count) override {
+    if (nth_fails()) return -1;
+    if (!no_space && !no_append) return Disk::write(fd, bytes, count);
+    if (count > 1) return Disk::write(fd, bytes, count / 2);
+    errno = ENOSPC;
+    return -1;
   }
-
- private:
-  const std::unique_ptr<leveldb::WritableFile> file_;
-  Faults* const faults_;
-};
-
-class FaultyEnv : public leveldb::EnvWrapper {
- public:
-  explicit FaultyEnv(Faults* faults) : EnvWrapper(leveldb::Env::Default()), faults_(faults) {}
-
-  leveldb::Status NewWritableFile(const std::string& path,
-                                  leveldb::WritableFile** result) override {
-    return wrap(target()->NewWritableFile(path, result), result);
+  int sync(int fd) override {
+    if (nth_fails()) return -1;
+    if (fail_sync) {
+      errno = EIO;
+      return -1;
+    }
+    ++syncs;
+    return Disk::sync(fd);
   }
-  leveldb::Status NewAppendableFile(const std::string& path,
-                                    leveldb::WritableFile** result) override {
-    return wrap(target()->NewAppendableFile(path, result), result);
+  int allocate(int fd, off_t offset, off_t bytes) override {
+    if (nth_fails()) return -1;
+    if (!no_space) return Disk::allocate(fd, offset, bytes);
+    errno = ENOSPC;
+    return -1;
   }
 
  private:
-  leveldb::Status wrap(const leveldb::Status& status, leveldb::WritableFile** file) {
-    if (status.ok()) *file = new FaultyFile(*file, faults_);  // LevelDB's interface is raw
-    return status;
+  bool nth_fails() {
+    if (left_ <= 0 || --left_ != 0) return false;
+    errno = error_;
+    return true;
   }
-
-  Faults* const faults_;
+  std::atomic<int> left_ = 0;
+  std::atomic<int> error_ = 0;
 };
 
 class FaultyLeveldb {
@@ -73,12 +74,12 @@ class FaultyLeveldb {
   }
 
   Engine* operator->() { return engine_.get(); }
-  Faults& faults() { return faults_; }
+  FaultyDisk& faults() { return faults_; }
   const std::vector<Status::Code>& reported() const { return reported_; }
 
   void reopen() {
     engine_.reset();
-    auto [engine, status] = open_leveldb_on(options_, &env_);
+    auto [engine, status] = open_leveldb_on(options_, &faults_);
     INFO(status.message());
     REQUIRE(status.ok());
     engine_ = std::move(engine);
@@ -98,8 +99,7 @@ class FaultyLeveldb {
  private:
   TemporaryDirectory directory_;
   EngineOptions options_;
-  Faults faults_;
-  FaultyEnv env_{&faults_};
+  FaultyDisk faults_;
   std::vector<Status::Code> reported_;
   std::unique_ptr<Engine> engine_;
 };

@@ -1,0 +1,53 @@
+// Small files that must survive a power loss.
+#include "storage/durable_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace ingot::storage {
+namespace {
+
+Status failed(std::string_view what, const std::string& path) {
+  const int error = errno;
+  return {error == ENOSPC ? Status::Code::kNoSpace : Status::Code::kIo,
+          fmt::format("cannot {} {}: {}", what, path, std::strerror(error))};
+}
+
+Status write_and_sync(int fd, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("write", path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return fsync(fd) == 0 ? Status() : failed("sync", path);
+}
+
+}  // namespace
+
+Status sync_directory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed("open", path);
+  Status status = fsync(fd) == 0 ? Status() : failed("sync", path);
+  close(fd);
+  return status;
+}
+
+Status write_durably(const std::string& path, std::string_view bytes) {
+  const std::string fresh = path + ".new";
+  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return failed("create", fresh);
+  Status status = write_and_sync(fd, fresh, bytes);
+  close(fd);
+  if (!status.ok()) return status;
+  if (rename(fresh.c_str(), path.c_str()) != 0) return failed("rename", fresh);
+  return sync_directory(std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace ingot::storage

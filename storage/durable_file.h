@@ -1,0 +1,18 @@
+// Small files that must survive a power loss. Any thread; both wait for the disk.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "storage/status.h"
+
+namespace ingot::storage {
+
+// Makes the names in a directory durable.
+Status sync_directory(const std::string& path);
+
+// Writes the file `path` anew and makes it durable, with its name: after a crash at any time it is
+// there whole, or what was there before is. kNoSpace on a full disk.
+Status write_durably(const std::string& path, std::string_view bytes);
+
+}  // namespace ingot::storage

@@ -1,0 +1,47 @@
+// The state that every engine shares: who may write to it, and what a failure makes of that.
+#include "storage/engine.h"
+
+namespace ingot::storage {
+
+Status Engine::write(const Batch& batch, Durability durability) {
+  if (health() == Health::kUndecided) return trouble();
+  return do_write(batch, durability);
+}
+
+Status Engine::sync() {
+  if (health() == Health::kUndecided) return trouble();
+  return do_sync();
+}
+
+Status Engine::try_resume() {
+  if (health() == Health::kUndecided) return trouble();
+  Status status = do_try_resume();
+  if (!status.ok()) return note(std::move(status));
+  std::lock_guard lock(trouble_mutex_);
+  if (health_ == Health::kUndecided) return trouble_;
+  health_ = Health::kHealthy;
+  trouble_ = Status();
+  return {};
+}
+
+Status Engine::trouble() const {
+  std::lock_guard lock(trouble_mutex_);
+  return trouble_;
+}
+
+Status Engine::note(Status status) {
+  using Code = Status::Code;
+  Health worse = Health::kHealthy;
+  if (status.code() == Code::kNoSpace) worse = Health::kNoSpace;
+  if (status.code() == Code::kIo || status.code() == Code::kCorruption) worse = Health::kUndecided;
+  {
+    std::lock_guard lock(trouble_mutex_);
+    if (worse <= health_) return status;
+    health_ = worse;
+    trouble_ = status;
+  }
+  if (on_background_error_) on_background_error_(status);
+  return status;
+}
+
+}  // namespace ingot::storage

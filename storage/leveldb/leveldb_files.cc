@@ -1,0 +1,249 @@
+// The files that LevelDB writes: logs that are watched, tables that wait for space.
+#include "storage/leveldb/leveldb_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "storage/durable_file.h"
+
+namespace ingot::storage {
+namespace {
+
+constexpr size_t kBufferBytes = 64 << 10;
+constexpr std::chrono::milliseconds kRetryInterval{50};
+
+// As LevelDB's own files tell of errno, which leveldb_status.cc reads again.
+leveldb::Status failed(const std::string& path) {
+  return leveldb::Status::IOError(path, std::strerror(errno));
+}
+
+Status to_storage(int result, const std::string& path) {
+  if (result == 0) return {};
+  const auto code = errno == ENOSPC ? Status::Code::kNoSpace : Status::Code::kIo;
+  return {code, path + ": " + std::strerror(errno)};
+}
+
+// Writes what it can: false when the rest of `bytes` was refused, with errno.
+bool write_all(Disk* disk, int fd, std::string_view* bytes) {
+  while (!bytes->empty()) {
+    const ssize_t written = disk->write(fd, bytes->data(), bytes->size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes->remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+int open_new(const std::string& path) {
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+}  // namespace
+
+ssize_t Disk::write(int fd, const char* bytes, size_t count) {
+  return ::write(fd, bytes, count);
+}
+int Disk::sync(int fd) {
+  return fdatasync(fd);
+}
+int Disk::allocate(int fd, off_t offset, off_t bytes) {
+  return fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+Disk* Disk::of_machine() {
+  static Disk disk;
+  return &disk;
+}
+
+// A log's descriptor, which outlives LevelDB's use of it.
+struct LeveldbEnv::Log {
+  Log(LeveldbEnv* of, std::string at, int descriptor, uint64_t number)
+      : env(of), path(std::move(at)), fd(descriptor) {
+    entry = env->ledger_->begin(
+        number,
+        {.sync = [this] { return sync(); },
+         .allocate = [this](uint64_t offset, uint64_t bytes) { return allocate(offset, bytes); }});
+  }
+  ~Log() {
+    env->ledger_->end(*entry);
+    close(fd);
+  }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  Status sync() {
+    // LevelDB makes its name durable only with the next change of its manifest.
+    if (!named.exchange(true)) {
+      if (Status status = sync_directory(env->directory_); !status.ok()) return status;
+    }
+    return to_storage(env->disk_->sync(fd), path);
+  }
+  Status allocate(uint64_t offset, uint64_t bytes) {
+    return to_storage(
+        env->disk_->allocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes)), path);
+  }
+
+  LeveldbEnv* const env;
+  const std::string path;
+  const int fd;
+  std::shared_ptr<LogLedger::Log> entry;
+  std::atomic<bool> named = false;
+};
+
+class LeveldbLog : public leveldb::WritableFile {
+ public:
+  explicit LeveldbLog(std::shared_ptr<LeveldbEnv::Log> log) : log_(std::move(log)) {}
+  ~LeveldbLog() override { (void)Close(); }
+
+  leveldb::Status Append(const leveldb::Slice& data) override {
+    buffer_.append(data.data(), data.size());
+    return buffer_.size() < kBufferBytes ? leveldb::Status::OK() : write_buffer();
+  }
+  // LevelDB flushes behind every whole record.
+  leveldb::Status Flush() override {
+    leveldb::Status status = write_buffer();
+    if (!status.ok()) return status;
+    log_->env->ledger_->appended(*log_->entry, unreported_);
+    unreported_ = 0;
+    return status;
+  }
+  leveldb::Status Sync() override {
+    leveldb::Status status = Flush();
+    if (!status.ok()) return status;
+    const Status synced = log_->env->ledger_->sync(*log_->entry);
+    return synced.ok() ? status : leveldb::Status::IOError(synced.message());
+  }
+  // Gives back the room that it was given in advance.
+  leveldb::Status Close() override {
+    leveldb::Status status = Flush();
+    cut();
+    return status;
+  }
+
+ private:
+  leveldb::Status write_buffer() {
+    if (LogLedger::torn(*log_->entry)) {
+      return leveldb::Status::IOError(log_->path, std::strerror(ENOSPC));
+    }
+    std::string_view rest = buffer_;
+    const bool done = write_all(log_->env->disk_, log_->fd, &rest);
+    const leveldb::Status status = done ? leveldb::Status::OK() : failed(log_->path);
+    unreported_ += buffer_.size();
+    buffer_.clear();
+    if (!done) {
+      log_->env->ledger_->tear(*log_->entry);
+      cut();
+    }
+    return status;
+  }
+  // To its whole records. Should it fail, a recovery passes over the torn one, too.
+  void cut() { (void)!ftruncate(log_->fd, static_cast<off_t>(LogLedger::written(*log_->entry))); }
+
+  const std::shared_ptr<LeveldbEnv::Log> log_;
+  std::string buffer_;
+  uint64_t unreported_ = 0;  // written since the last whole record
+};
+
+class TableFile : public leveldb::WritableFile {
+ public:
+  TableFile(LeveldbEnv* env, std::string path, int fd)
+      : env_(env), path_(std::move(path)), fd_(fd) {}
+  ~TableFile() override { (void)Close(); }
+
+  leveldb::Status Append(const leveldb::Slice& data) override {
+    buffer_.append(data.data(), data.size());
+    return buffer_.size() < kBufferBytes ? leveldb::Status::OK() : Flush();
+  }
+  leveldb::Status Flush() override {
+    std::string_view rest = buffer_;
+    while (!write_all(env_->disk_, fd_, &rest)) {
+      if (errno != ENOSPC || !env_->wait_for_space()) return failed(path_);
+    }
+    buffer_.clear();
+    env_->starving_ = false;
+    return leveldb::Status::OK();
+  }
+  leveldb::Status Sync() override {
+    // A manifest names other files: their names must be durable before it is.
+    const std::filesystem::path path(path_);
+    if (path.filename().string().starts_with("MANIFEST") &&
+        !sync_directory(path.parent_path().string()).ok()) {
+      return leveldb::Status::IOError(path_, "its directory cannot be synced");
+    }
+    if (leveldb::Status status = Flush(); !status.ok()) return status;
+    if (env_->disk_->sync(fd_) == 0) return leveldb::Status::OK();
+    // Even for lack of space: what was to be written may be gone.
+    return leveldb::Status::IOError(path_, std::string("cannot sync: ") + std::strerror(EIO));
+  }
+  leveldb::Status Close() override {
+    if (fd_ < 0) return leveldb::Status::OK();
+    leveldb::Status status = Flush();
+    if (close(std::exchange(fd_, -1)) != 0 && status.ok()) status = failed(path_);
+    return status;
+  }
+
+ private:
+  LeveldbEnv* const env_;
+  const std::string path_;
+  int fd_;
+  std::string buffer_;
+};
+
+LeveldbEnv::LeveldbEnv(std::string directory, Disk* disk, LogLedger* ledger,
+                       std::function<void()> on_hunger)
+    : EnvWrapper(leveldb::Env::Default()),
+      directory_(std::move(directory)),
+      disk_(disk),
+      ledger_(ledger),
+      on_hunger_(std::move(on_hunger)) {}
+
+LeveldbEnv::~LeveldbEnv() = default;
+
+void LeveldbEnv::set_patient(bool patient) {
+  {
+    std::lock_guard lock(mutex_);
+    patient_ = patient;
+  }
+  wake_.notify_all();
+}
+
+bool LeveldbEnv::wait_for_space() {
+  if (!starving_.exchange(true)) on_hunger_();
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_for(lock, kRetryInterval, [this] { return !patient_; });
+}
+
+leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** file) {
+  const int fd = open_new(path);
+  if (fd < 0) return failed(path);
+  const std::filesystem::path name(path);
+  const std::string stem = name.stem().string();
+  uint64_t number = 0;
+  // LevelDB's interface is raw.
+  if (name.extension() != ".log" ||
+      std::from_chars(stem.data(), stem.data() + stem.size(), number).ec != std::errc()) {
+    *file = new TableFile(this, path, fd);
+    return leveldb::Status::OK();
+  }
+  const auto log = std::make_shared<Log>(this, path, fd, number);
+  *file = new LeveldbLog(log);
+  std::lock_guard lock(mutex_);
+  logs_[path] = log;
+  return leveldb::Status::OK();
+}
+
+leveldb::Status LeveldbEnv::RemoveFile(const std::string& path) {
+  {
+    std::lock_guard lock(mutex_);
+    logs_.erase(path);
+  }
+  return EnvWrapper::RemoveFile(path);
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,67 @@
+// The files that LevelDB writes. Its logs report to a LogLedger, and end at their last whole record
+// when one is torn. Its tables wait for space when the disk is full: LevelDB gives up for good when
+// its background work fails.
+#pragma once
+
+#include <leveldb/env.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "storage/log_ledger.h"
+#include "storage/status.h"
+
+namespace ingot::storage {
+
+// What the files ask of the kernel, as it answers: -1 and errno. Tests put a failing disk in its
+// place. Any thread.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  virtual ssize_t write(int fd, const char* bytes, size_t count);
+  virtual int sync(int fd);
+  virtual int allocate(int fd, off_t offset, off_t bytes);
+  static Disk* of_machine();
+};
+
+// Any thread. Not destroyed before the files are.
+class LeveldbEnv : public leveldb::EnvWrapper {
+ public:
+  // `on_hunger` is called on LevelDB's thread when a table begins to wait for space.
+  LeveldbEnv(std::string directory, Disk* disk, LogLedger* ledger, std::function<void()> on_hunger);
+  ~LeveldbEnv() override;
+
+  // From now on tables wait; until then, a full disk fails the opening.
+  void set_patient(bool patient);
+  bool is_starving() const { return starving_; }
+
+  leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** file) override;
+  leveldb::Status RemoveFile(const std::string& path) override;
+
+ private:
+  friend class TableFile;
+  friend class LeveldbLog;
+  struct Log;
+  // Sleeps a little, and answers whether to try again.
+  bool wait_for_space();
+
+  const std::string directory_;
+  Disk* const disk_;
+  LogLedger* const ledger_;
+  const std::function<void()> on_hunger_;
+  std::atomic<bool> starving_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool patient_ = false;  // guarded by mutex_
+  // Guarded by mutex_: LevelDB closes a log before it is synced; ours stay open until removed.
+  std::map<std::string, std::shared_ptr<Log>> logs_;
+};
+
+}  // namespace ingot::storage

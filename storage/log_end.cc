@@ -1,0 +1,189 @@
+// Walking logs up to the first damage, and cutting them there.
+//
+// RocksDB and LevelDB write the same form: blocks of 32 KB, each a row of fragments that never
+// cross into the next block.
+//
+//   checksum (4)  CRC-32C of the type and the bytes, rotated right by 15, plus a constant
+//   length (2)    of the bytes
+//   type (1)      1: a whole record; 2, 3, 4: its first, a middle, its last fragment
+//   bytes
+//
+// A rest of less than seven bytes is filled up with zeros.
+#include "storage/log_end.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/crc.hpp>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "storage/codec.h"
+#include "storage/durable_file.h"
+#include "storage/log_ledger.h"
+
+namespace ingot::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBlockBytes = 32 << 10;
+constexpr size_t kHeaderBytes = 7;
+enum Type : uint8_t { kWhole = 1, kFirst, kMiddle, kLast };
+
+uint32_t checksum(std::string_view bytes) {
+  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return std::rotr(static_cast<uint32_t>(crc.checksum()), 15) + 0xa282ead8u;
+}
+
+bool all_zero(std::string_view bytes) {
+  return std::ranges::all_of(bytes, [](char c) { return c == 0; });
+}
+
+struct Walk {
+  enum class End : uint8_t { kClean, kTorn, kDamaged };
+  End end = End::kClean;  // kTorn: the file ends within a record
+  uint64_t whole = 0;     // where the last whole record ends
+  // Unless kClean, what is wrong lies before this: it may have been synced up to here or not at
+  // all.
+  uint64_t wrong_until = 0;
+};
+
+class Walker {
+ public:
+  // Checksums are looked at from `verify_from` on.
+  Walker(const fs::path& path, uint64_t verify_from)
+      : file_(path, std::ios::binary), bytes_(fs::file_size(path)), verify_from_(verify_from) {}
+
+  Walk walk() {
+    std::string block(kBlockBytes, 0);
+    for (uint64_t begin = 0; begin < bytes_ && !over_; begin += kBlockBytes) {
+      file_.read(block.data(), static_cast<std::streamsize>(kBlockBytes));
+      walk_block(begin, std::string_view(block).substr(0, static_cast<size_t>(file_.gcount())));
+    }
+    if (!over_ && in_record_) stop(Walk::End::kTorn, UINT64_MAX);
+    return result_;
+  }
+
+ private:
+  void walk_block(uint64_t begin, std::string_view block) {
+    size_t at = 0;
+    while (!over_ && kBlockBytes - at >= kHeaderBytes && at < block.size()) {
+      const std::string_view rest = block.substr(at);
+      if (rest.size() < kHeaderBytes) return stop(Walk::End::kTorn, UINT64_MAX);
+      const size_t length = static_cast<uint8_t>(rest[4]) | static_cast<uint8_t>(rest[5]) << 8;
+      const auto type = static_cast<uint8_t>(rest[6]);
+      const size_t size = kHeaderBytes + length;
+      const uint64_t end = begin + at + size;
+      if (type < kWhole || type > kLast || at + size > kBlockBytes) {
+        return stop(is_zero_tail(rest) ? Walk::End::kTorn : Walk::End::kDamaged,
+                    begin + at + kHeaderBytes);
+      }
+      if (size > rest.size()) return stop(Walk::End::kTorn, end);
+      if (end > verify_from_ && read_le32(rest) != checksum(rest.substr(6, length + 1))) {
+        return stop(Walk::End::kDamaged, end);
+      }
+      if ((type == kWhole || type == kFirst) == in_record_) {
+        return stop(Walk::End::kDamaged, begin + at + kHeaderBytes);
+      }
+      in_record_ = type == kFirst || type == kMiddle;
+      at += size;
+      if (!in_record_) result_.whole = end;
+    }
+  }
+
+  // Space that was given in advance, and nothing behind it.
+  bool is_zero_tail(std::string_view rest) {
+    std::string block(kBlockBytes, 0);
+    while (all_zero(rest)) {
+      file_.read(block.data(), static_cast<std::streamsize>(kBlockBytes));
+      if (file_.gcount() == 0) return true;
+      rest = std::string_view(block).substr(0, static_cast<size_t>(file_.gcount()));
+    }
+    return false;
+  }
+
+  void stop(Walk::End end, uint64_t wrong_until) {
+    over_ = true;
+    result_.end = end;
+    result_.wrong_until = wrong_until;
+  }
+
+  std::ifstream file_;
+  const uint64_t bytes_;
+  const uint64_t verify_from_;
+  bool in_record_ = false;
+  bool over_ = false;
+  Walk result_;
+};
+
+// By number, from `first` on.
+std::map<uint64_t, fs::path> logs_from(uint64_t first, const std::string& directory) {
+  std::map<uint64_t, fs::path> logs;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string stem = it->path().stem().string();
+    uint64_t number = 0;
+    const auto parsed = std::from_chars(stem.data(), stem.data() + stem.size(), number);
+    if (it->path().extension() != ".log" || parsed.ec != std::errc() || number < first) continue;
+    logs[number] = it->path();
+  }
+  return logs;
+}
+
+Status cut(const fs::path& path, uint64_t bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool done = fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  return done ? Status() : Status(Status::Code::kIo, fmt::format("cannot cut {}", path.string()));
+}
+
+}  // namespace
+
+Status cut_lost_end(const std::string& directory,
+                    const std::function<void(const std::string&)>& on_log) {
+  SyncedMark mark;
+  if (!read_synced_mark(directory, &mark)) return {};
+  const auto logs = logs_from(mark.log, directory);
+  for (auto it = logs.begin(); it != logs.end(); ++it) {
+    const auto& [number, path] = *it;
+    const uint64_t synced = number == mark.log ? mark.bytes : 0;
+    if (fs::file_size(path) < synced) {
+      return {Status::Code::kCorruption,
+              fmt::format("{} has lost bytes that were synced", path.string())};
+    }
+    const Walk walk = Walker(path, synced).walk();
+    if (walk.end == Walk::End::kClean) continue;
+    if (walk.wrong_until <= synced) {
+      return {Status::Code::kCorruption,
+              fmt::format("{} is damaged behind byte {}, in what was synced", path.string(),
+                          walk.whole)};
+    }
+    uint64_t behind = 0;
+    for (auto later = std::next(it); later != logs.end(); ++later) {
+      behind += fs::file_size(later->second);
+    }
+    // An end that is merely cut off is every engine's own business.
+    if (walk.end == Walk::End::kTorn && behind == 0) return {};
+    if (on_log) {
+      on_log(
+          fmt::format("The power failed while {} was written: its last {} bytes, and {} bytes "
+                      "behind them, were not synced and are lost",
+                      path.string(), fs::file_size(path) - walk.whole, behind));
+    }
+    // The latest first: what is left is without a hole at any time.
+    for (auto last = logs.rbegin(); last->first != number; ++last) {
+      if (Status status = cut(last->second, 0); !status.ok()) return status;
+    }
+    return cut(path, walk.whole);
+  }
+  return {};
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,156 @@
+// Syncing logs, giving them room, and writing down how far they are synced.
+#include "storage/log_ledger.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "storage/codec.h"
+#include "storage/durable_file.h"
+
+namespace ingot::storage {
+namespace {
+
+constexpr std::string_view kMarkFile = "SYNCED";
+constexpr uint64_t kChunkBytes = 1 << 20;  // room is asked for in steps of this
+constexpr std::chrono::seconds kMarkInterval{1};
+
+// log number, bytes, and both once more: a record that is half old and half new is none.
+std::string encode(const SyncedMark& mark) {
+  std::string record;
+  append_le64(&record, mark.log);
+  append_le64(&record, mark.bytes);
+  append_le64(&record, mark.log ^ ~mark.bytes);
+  return record;
+}
+
+// What a batch takes in a log: its own header, and one for each block of 32 KB that it touches.
+uint64_t log_bytes(uint64_t batch_bytes) {
+  return batch_bytes + batch_bytes / 1024 + 256;
+}
+
+}  // namespace
+
+bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
+  std::ifstream file(directory + "/" + std::string(kMarkFile), std::ios::binary);
+  const std::string record(std::istreambuf_iterator<char>(file), {});
+  if (record.size() != encode({}).size()) return false;
+  mark->log = read_le64(record);
+  mark->bytes = read_le64(std::string_view(record).substr(8));
+  return encode(*mark) == record;
+}
+
+LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {
+  const std::string path = directory_ + "/" + std::string(kMarkFile);
+  if (!read_synced_mark(directory_, &marked_)) {
+    marked_ = {};
+    // Without the file nothing is ever taken for unsynced, which is the safe way to be wrong.
+    if (!write_durably(path, encode(marked_)).ok()) return;
+  }
+  mark_fd_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+}
+
+LogLedger::~LogLedger() {
+  if (mark_fd_ >= 0) close(mark_fd_);
+}
+
+bool LogLedger::is_in_directory(const std::string& path) const {
+  const auto normal = [](const std::filesystem::path& p) { return p.lexically_normal(); };
+  return normal(std::filesystem::path(path).parent_path() / "") ==
+         normal(std::filesystem::path(directory_) / "");
+}
+
+std::shared_ptr<LogLedger::Log> LogLedger::begin(uint64_t number, Disk disk) {
+  std::shared_ptr<Log> log(new Log(number, std::move(disk)));
+  std::lock_guard lock(mutex_);
+  logs_.push_back(log);
+  return log;
+}
+
+Status LogLedger::sync(Log& log) {
+  std::lock_guard lock(sync_mutex_);
+  Status status = sync_locked(log);
+  if (status.ok()) mark();
+  return status;
+}
+
+void LogLedger::end(Log& log) {
+  std::lock_guard one_sync(sync_mutex_);
+  log.ended = true;
+  std::lock_guard lock(mutex_);
+  std::erase_if(logs_, [&](const auto& each) { return each.get() == &log; });
+}
+
+Status LogLedger::sync() {
+  std::lock_guard lock(sync_mutex_);
+  for (const auto& log : logs()) {
+    if (Status status = sync_locked(*log); !status.ok()) return status;
+  }
+  mark();
+  return {};
+}
+
+Status LogLedger::sync_locked(Log& log) {
+  const uint64_t written = log.written;
+  if (log.ended || log.synced == written) return {};
+  Status status = log.disk.sync();
+  // Whatever the reason: the pages that could not be written may be gone.
+  if (!status.ok()) return {Status::Code::kIo, status.message()};
+  log.synced = written;
+  return {};
+}
+
+void LogLedger::mark() {
+  if (mark_fd_ < 0) return;
+  SyncedMark mark = marked_;
+  for (const auto& log : logs()) {
+    if (log->number < marked_.log) continue;
+    mark = {.log = log->number, .bytes = log->synced};
+    if (log->synced < log->written) break;  // those behind it do not count
+  }
+  if (mark.log == marked_.log && mark.bytes <= marked_.bytes) return;
+  // A mark that lags, because this failed, is true still.
+  const std::string record = encode(mark);
+  if (pwrite(mark_fd_, record.data(), record.size(), 0) != static_cast<ssize_t>(record.size())) {
+    return;
+  }
+  marked_ = mark;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - mark_durable_at_ < kMarkInterval) return;
+  if (fdatasync(mark_fd_) == 0) mark_durable_at_ = now;
+}
+
+Status LogLedger::make_room(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (logs_.empty()) return {};
+  Log& log = *logs_.back();
+  const uint64_t end = std::max(log.promised, log.written.load()) + log_bytes(bytes);
+  if (end > log.allocated) {
+    const uint64_t least = end - log.allocated;
+    uint64_t more = std::max(least, kChunkBytes);
+    Status status = log.disk.allocate(log.allocated, more);
+    if (status.code() == Status::Code::kNoSpace && more > least) {
+      more = least;
+      status = log.disk.allocate(log.allocated, more);
+    }
+    if (status.code() == Status::Code::kNoSpace) return status;
+    log.allocated += more;  // or nobody can tell: then the append will
+  }
+  log.promised = end;
+  return {};
+}
+
+bool LogLedger::newest_is_torn() const {
+  std::lock_guard lock(mutex_);
+  return !logs_.empty() && logs_.back()->torn;
+}
+
+std::vector<std::shared_ptr<LogLedger::Log>> LogLedger::logs() const {
+  std::lock_guard lock(mutex_);
+  return logs_;
+}
+
+}  // namespace ingot::storage

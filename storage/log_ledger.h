@@ -1,0 +1,96 @@
+// What is known of an engine's write-ahead logs: how far each was handed to the operating system
+// and how far it is on stable storage, and whether the disk has room for what is written next. The
+// file layer of an engine reports to it; the engine syncs through it.
+//
+// How far the logs are synced stands in the file SYNCED as well, so that a start after a power loss
+// can tell what may be damaged there from what must not be (log_end.h). It is written after each
+// sync and made durable once a second: what it says is true, and at most a second old.
+//
+// Any thread. None but sync() and synced() wait for the disk.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "storage/status.h"
+
+namespace ingot::storage {
+
+// How far the logs of a directory are on stable storage: all of those with a smaller number, and
+// so many bytes of this one.
+struct SyncedMark {
+  uint64_t log = 0;
+  uint64_t bytes = 0;
+};
+// False when there is none, or it cannot be read.
+bool read_synced_mark(const std::string& directory, SyncedMark* mark);
+
+class LogLedger {
+ public:
+  // What a file layer does with one log; called while the log is not ended.
+  struct Disk {
+    std::function<Status()> sync;
+    // Room behind `offset`: kNoSpace, or another failure where the file system cannot tell.
+    std::function<Status(uint64_t offset, uint64_t bytes)> allocate;
+  };
+  class Log {
+   private:
+    friend class LogLedger;
+    Log(uint64_t of, Disk on) : number(of), disk(std::move(on)) {}
+    const uint64_t number;
+    const Disk disk;
+    std::atomic<uint64_t> written{0};
+    std::atomic<bool> torn{false};
+    bool ended = false;      // guarded by sync_mutex_
+    uint64_t synced = 0;     // guarded by sync_mutex_
+    uint64_t promised = 0;   // guarded by mutex_: what writes that were given room may reach
+    uint64_t allocated = 0;  // guarded by mutex_
+  };
+
+  explicit LogLedger(std::string directory);
+  ~LogLedger();
+  LogLedger(const LogLedger&) = delete;
+  LogLedger& operator=(const LogLedger&) = delete;
+
+  // For the file layer.
+  bool is_in_directory(const std::string& path) const;
+  // A log begins empty, behind all those before it.
+  std::shared_ptr<Log> begin(uint64_t number, Disk disk);
+  void appended(Log& log, uint64_t bytes) { log.written += bytes; }
+  // The log ends where its last whole append does: it takes nothing more.
+  void tear(Log& log) { log.torn = true; }
+  static uint64_t written(const Log& log) { return log.written; }
+  static bool torn(const Log& log) { return log.torn; }
+  Status sync(Log& log);
+  // Nothing in it is needed any more. Waits for a sync of it.
+  void end(Log& log);
+
+  // For the engine.
+  Status sync();  // every log
+  // Before `bytes` are appended to the newest log: kNoSpace when the disk has no room for them.
+  Status make_room(uint64_t bytes);
+  bool newest_is_torn() const;
+
+ private:
+  std::vector<std::shared_ptr<Log>> logs() const;
+  Status sync_locked(Log& log);  // under sync_mutex_
+  void mark();                   // under sync_mutex_
+
+  const std::string directory_;
+  mutable std::mutex mutex_;                // taken last
+  std::vector<std::shared_ptr<Log>> logs_;  // guarded by mutex_; in the order of their numbers
+
+  std::mutex sync_mutex_;  // one sync at a time
+  // Guarded by sync_mutex_:
+  int mark_fd_ = -1;
+  SyncedMark marked_;
+  std::chrono::steady_clock::time_point mark_durable_at_;
+};
+
+}  // namespace ingot::storage

@@ -1,0 +1,109 @@
+// Watching RocksDB's logs: what was appended, what was synced, where one was torn.
+#include "storage/rocksdb/log_file_system.h"
+
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "storage/rocksdb/rocksdb_status.h"
+
+namespace ingot::storage {
+namespace {
+
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+IOStatus to_io_status(const Status& status) {
+  return status.ok() ? IOStatus::OK() : IOStatus::IOError(status.message());
+}
+
+class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  LogFile(std::unique_ptr<FSWritableFile>&& file, uint64_t number, LogLedger* ledger)
+      : FSWritableFileOwnerWrapper(std::move(file)),
+        ledger_(ledger),
+        log_(ledger->begin(number, {.sync = [this] { return sync_file(); },
+                                    .allocate =
+                                        [this](uint64_t offset, uint64_t bytes) {
+                                          return to_status(FSWritableFileOwnerWrapper::Allocate(
+                                              offset, bytes, IOOptions(), nullptr));
+                                        }})) {}
+  ~LogFile() override { ledger_->end(*log_); }
+
+  IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    if (LogLedger::torn(*log_)) return IOStatus::OK();
+    IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
+    if (status.ok()) {
+      ledger_->appended(*log_, data.size());
+    } else {
+      ledger_->tear(*log_);
+      // Should this fail, the log ends in a torn record, which a recovery passes over, too.
+      FSWritableFileOwnerWrapper::Truncate(LogLedger::written(*log_), options, debug)
+          .PermitUncheckedError();
+    }
+    return status;
+  }
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo& /*verification*/,
+                  IODebugContext* debug) override {
+    return Append(data, options, debug);
+  }
+  IOStatus Sync(const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return to_io_status(ledger_->sync(*log_));
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return Sync(options, debug);
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
+    ledger_->end(*log_);
+    return FSWritableFileOwnerWrapper::Close(options, debug);
+  }
+
+ private:
+  Status sync_file() { return to_status(FSWritableFileOwnerWrapper::Sync(IOOptions(), nullptr)); }
+
+  LogLedger* const ledger_;
+  const std::shared_ptr<LogLedger::Log> log_;
+};
+
+class LogFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  LogFileSystem(const std::shared_ptr<FileSystem>& target, LogLedger* ledger)
+      : FileSystemWrapper(target), ledger_(ledger) {}
+
+  const char* Name() const override { return "ingot.log"; }
+
+  IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* debug) override {
+    IOStatus status = target()->NewWritableFile(path, options, result, debug);
+    uint64_t number = 0;
+    // A checkpoint copies logs elsewhere.
+    if (status.ok() && ledger_->is_in_directory(path) && is_log(path, &number)) {
+      *result = std::make_unique<LogFile>(std::move(*result), number, ledger_);
+    }
+    return status;
+  }
+
+ private:
+  static bool is_log(const std::filesystem::path& path, uint64_t* number) {
+    const std::string stem = path.stem().string();
+    return path.extension() == ".log" &&
+           std::from_chars(stem.data(), stem.data() + stem.size(), *number).ec == std::errc();
+  }
+
+  LogLedger* const ledger_;
+};
+
+}  // namespace
+
+std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger) {
+  return rocksdb::NewCompositeEnv(std::make_shared<LogFileSystem>(target->GetFileSystem(), ledger));
+}
+
+}  // namespace ingot::storage

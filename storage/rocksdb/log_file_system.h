@@ -1,0 +1,19 @@
+// The file system that RocksDB works on: that of the machine, but for its write-ahead logs, which
+// report to a LogLedger. A log that an append failed on ends there, torn bytes taken back: RocksDB
+// begins another when it recovers, and what it would still append is the rest of a refused write.
+#pragma once
+
+#include <memory>
+
+#include "storage/log_ledger.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace ingot::storage {
+
+// Both must outlive the Env. Its threads and clock are those of the default Env.
+std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger);
+
+}  // namespace ingot::storage
