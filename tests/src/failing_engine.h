@@ -49,8 +49,11 @@ class FailingEngine : public Engine {
     return changes_.take() ? engine_->write(batch, durability) : failure();
   }
   Status sync() override { return changes_.take() ? engine_->sync() : failure(); }
-  Status reclaim(Space space, std::span<const KeyRange> ranges) override {
-    return changes_.take() ? engine_->reclaim(space, ranges) : failure();
+  size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override {
+    return engine_->add_dead(kind, ids);
+  }
+  Status reclaim(GarbageKind kind, Reclaimed* out) override {
+    return changes_.take() ? engine_->reclaim(kind, out) : failure();
   }
 
   std::string_view name() const override { return engine_->name(); }
