@@ -1,6 +1,7 @@
 // Encoding and decoding of keys and records, in the order of docs/format.md.
 #include "storage/codec.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -186,6 +187,28 @@ bool decode_garbage_key(std::string_view key, GarbageKind* kind, uint64_t* id) {
   *kind = static_cast<GarbageKind>(key[0]);
   *id = read_be64(key.substr(1));
   return *kind == GarbageKind::kCollection || *kind == GarbageKind::kKeyspace;
+}
+
+std::span<const Space> owned_spaces(GarbageKind kind) {
+  static constexpr std::array kOfCollection = {Space::kData, Space::kOrder};
+  static constexpr std::array kOfKeyspace = {Space::kMeta};
+  if (kind == GarbageKind::kCollection) return kOfCollection;
+  return kOfKeyspace;
+}
+
+std::string owned_begin(GarbageKind kind, uint64_t id) {
+  return kind == GarbageKind::kCollection ? collection_begin(id)
+                                          : meta_key(static_cast<KeyspaceId>(id), {});
+}
+
+std::string owned_end(GarbageKind kind, uint64_t id) {
+  return owned_begin(kind, id + 1);
+}
+
+uint64_t owner_of(GarbageKind kind, std::string_view key) {
+  const size_t bytes = kind == GarbageKind::kCollection ? sizeof(CollectionId) : sizeof(KeyspaceId);
+  if (key.size() < bytes) return 0;
+  return kind == GarbageKind::kCollection ? read_be64(key) : read_be32(key);
 }
 
 std::string version_key() {

@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "storage/spaces.h"
 
 namespace ingot::storage {
 
@@ -102,7 +105,7 @@ struct ExpiryEntry {
 };
 [[nodiscard]] bool decode_expiry_key(std::string_view key, ExpiryEntry* out);
 
-// --- kGarbage: value is one zero byte
+// --- kGarbage: value is a zero byte; of a keyspace how far it has been walked may follow
 
 enum class GarbageKind : char {
   kCollection = 'c',  // id: CollectionId
@@ -110,6 +113,13 @@ enum class GarbageKind : char {
 };
 std::string garbage_key(GarbageKind kind, uint64_t id);
 [[nodiscard]] bool decode_garbage_key(std::string_view key, GarbageKind* kind, uint64_t* id);
+
+// Everything that a collection or a keyspace owns lies in these spaces, in
+// [owned_begin, owned_end); owner_of() of such a key is its id.
+std::span<const Space> owned_spaces(GarbageKind kind);
+std::string owned_begin(GarbageKind kind, uint64_t id);
+std::string owned_end(GarbageKind kind, uint64_t id);
+uint64_t owner_of(GarbageKind kind, std::string_view key);  // a key that is too short: 0
 
 // --- kSystem
 

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/codec.h"
 #include "storage/spaces.h"
 #include "storage/status.h"
 
@@ -99,6 +100,13 @@ struct KeyRange {
   std::string end;    // exclusive
 };
 
+// What Engine::reclaim() has to tell.
+struct Reclaimed {
+  std::vector<uint64_t> gone;  // ids of which no key is left; no longer dead, but forgotten
+  uint64_t left = 0;           // ids that are still dead
+  bool again = false;          // there is more that is worth its work now
+};
+
 struct Capabilities {
   bool probe = false;       // Tier::kCacheOnly can answer
   bool checkpoint = false;  // checkpoint() works
@@ -118,8 +126,10 @@ struct EngineStats {
   uint64_t estimated_keys = 0;
   uint64_t pending_compaction_bytes = 0;
   uint64_t running_compactions = 0;
-  uint64_t stall_micros = 0;    // time that writes were held back
-  bool writes_stopped = false;  // the engine holds writes back right now
+  uint64_t reclaim_rewritten = 0;  // bytes of files that reclaim() wrote again
+  uint64_t reclaim_freed = 0;      // bytes that the disk got back by that
+  uint64_t stall_micros = 0;       // time that writes were held back
+  bool writes_stopped = false;     // the engine holds writes back right now
   // What has to be free on the disk for the engine to write out what it holds in memory: growth
   // had better stop while there is so much, or nothing that makes room can be written either.
   uint64_t headroom_bytes = 0;
@@ -186,10 +196,16 @@ class Engine {
   // What made it other than kHealthy; ok when nothing did.
   Status trouble() const;
 
-  // Gives back the disk space of `ranges` (sorted, disjoint) whose keys nobody reads any more, now
-  // or through any snapshot, and that nobody will write again. Blocks, perhaps for minutes; call
-  // it on a background thread. When it returns ok, no key of the ranges is left.
-  virtual Status reclaim(Space space, std::span<const KeyRange> ranges) = 0;
+  // Nobody reads what belongs to `ids` (ascending) any more, now or through any snapshot, and
+  // nobody will write it again. The engine leaves it out of what it writes from now on. This is
+  // kept in memory, within a bound: the answer is how many ids, from the front, there was room for.
+  // The caller comes back with the others later, and with all of them after an open. Ids that are
+  // dead already do no harm.
+  virtual size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) = 0;
+
+  // One bounded piece of work for the space of dead ids: of files of which much is dead. Blocks,
+  // perhaps for many seconds: one background thread calls it.
+  virtual Status reclaim(GarbageKind kind, Reclaimed* out) = 0;
 
   // Compacts a range fully (empty begin and end: the whole space). Blocks.
   virtual Status compact(Space space, const KeyRange& range) = 0;

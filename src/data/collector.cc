@@ -1,4 +1,5 @@
-// The collector's thread: sweeping garbage records, waiting until they may go, and reclaiming.
+// The collector's thread: sweeping garbage records, waiting until what they name may go, telling
+// the engine, and removing the records of what is gone.
 #include "src/data/collector.h"
 
 #include <pthread.h>
@@ -12,7 +13,6 @@
 namespace ingot::data {
 
 using storage::GarbageKind;
-using storage::KeyRange;
 using storage::Space;
 using storage::Status;
 
@@ -25,10 +25,12 @@ constexpr int64_t kGatherMs = 2'000;  // how long drops wait for others to share
 // After a round it rests four times as long as the engine had work with it, up to a limit.
 constexpr int64_t kRestFactor = 4;
 constexpr int64_t kRestMaxMs = 15'000;
+// The engine's own flushes and compactions take dead ids away: it is asked from time to time.
+constexpr int64_t kLookMinMs = 250;
+constexpr int64_t kLookMaxMs = 60'000;
+constexpr int64_t kLookFactor = 20;  // and rests so many times as long as the look takes
 constexpr int64_t kViewPollMs = 50;
 constexpr int64_t kRetryMs = 5'000;  // after the engine failed
-// Neighbours in the element spaces, reclaimed by one call: bounds its memory, and how long stop()
-// waits.
 constexpr size_t kPieceIds = 16 << 10;
 constexpr size_t kWalkRecords = 16 << 10;  // records of a dead keyspace that one cursor visits
 constexpr size_t kTombstonesMax = 100'000;
@@ -107,15 +109,22 @@ void Collector::release(storage::CollectionId id) {
 
 uint64_t Collector::pending() const {
   std::lock_guard lock(mutex_);
-  return waiting_.size() + in_hand_.load(std::memory_order_relaxed);
+  return waiting_.size() + in_hand_ + dead_;
 }
 
-// Waits for garbage, and a little for more of it; false when stopping.
+// Waits for garbage, and a little for more of it; or until the engine is to be asked again.
 bool Collector::gather(Collections* collections, bool* sweep) {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return stopping_ || sweep_ || !waiting_.empty(); });
-  wake_.wait_for(lock, std::chrono::milliseconds(kGatherMs),
-                 [this] { return stopping_ || sweep_ || waiting_.size() >= kRoundIds; });
+  const auto dropped = [this] { return stopping_ || sweep_ || !waiting_.empty(); };
+  if (dead_ == 0) {
+    wake_.wait(lock, dropped);
+  } else {
+    wake_.wait_for(lock, std::chrono::milliseconds(look_ms_), dropped);
+  }
+  if (!waiting_.empty()) {
+    wake_.wait_for(lock, std::chrono::milliseconds(kGatherMs),
+                   [this] { return stopping_ || sweep_ || waiting_.size() >= kRoundIds; });
+  }
   *collections = std::exchange(waiting_, {});
   *sweep = std::exchange(sweep_, false);
   in_hand_ = collections->size();
@@ -127,8 +136,15 @@ void Collector::run() {
   bool failing = false;
   for (bool swept = false; gather(&collections, &swept);) {
     worked_ms_ = 0;
-    Status status = swept ? sweep() : settle();
-    if (status.ok() && !swept) status = reclaim(std::move(collections));
+    look_ms_ = collections.empty() && !swept ? std::min(2 * look_ms_, kLookMaxMs) : kLookMinMs;
+    Status status;
+    if (swept) {
+      status = sweep();
+    } else if (!collections.empty()) {
+      status = settle();
+      if (status.ok()) add_dead(std::move(collections));
+    }
+    if (status.ok()) status = reclaim();
     in_hand_ = 0;
     if (!status.ok()) {
       if (stopping()) return;
@@ -148,8 +164,9 @@ void Collector::run() {
   }
 }
 
-// Collects everything that has a garbage record now.
+// Tells the engine of everything that has a garbage record now, as far as it has room.
 Status Collector::sweep() {
+  full_at_ = 0;
   Piece piece;
   // Keyspaces first: they turn into collections.
   do {
@@ -165,10 +182,10 @@ Status Collector::sweep() {
     if (status.ok() && !piece.ids.empty()) {
       in_hand_ = piece.ids.size();
       status = settle();
-      if (status.ok()) status = reclaim(std::move(piece.ids));
+      if (status.ok()) add_dead(std::move(piece.ids));
     }
     if (!status.ok()) return status;
-  } while (!piece.next.empty());
+  } while (!piece.next.empty() && full_at_ == 0);
   return {};
 }
 
@@ -211,30 +228,34 @@ Status Collector::settle() {
   return engine_.sync();
 }
 
-// Removes a dead keyspace; every collection that it owned becomes garbage of its own.
+// A dead keyspace: every collection that it owned becomes garbage of its own first.
 Status Collector::bury(storage::KeyspaceId keyspace) {
   if (Status status = note_collections(keyspace); !status.ok()) return status;
   // Once the records are gone, nothing else tells of the collections.
   if (Status status = engine_.sync(); !status.ok()) return status;
-  KeyRange range{.begin = storage::meta_key(keyspace, {}), .end = storage::meta_key_end(keyspace)};
-  if (Status status = reclaim_ranges(Space::kMeta, {&range, 1}); !status.ok()) return status;
-  auto batch = engine_.new_batch();
-  batch->remove(Space::kSystem, storage::counts_key(keyspace));
-  batch->remove(Space::kGarbage, storage::garbage_key(GarbageKind::kKeyspace, keyspace));
-  Status status = engine_.write(*batch, storage::Durability::kBuffered);
-  if (status.ok()) reclaimed_.fetch_add(1, std::memory_order_relaxed);
-  return status;
+  const uint64_t id = keyspace;
+  add_dead(GarbageKind::kKeyspace, {&id, 1});
+  return {};
 }
 
+// Writes down with each piece how far it has come, and goes on from there after a crash.
 Status Collector::note_collections(storage::KeyspaceId keyspace) {
+  const std::string record = storage::garbage_key(GarbageKind::kKeyspace, keyspace);
+  const std::string end = storage::meta_key_end(keyspace);
+  std::string from;
+  Status status;
+  if (engine_.get(nullptr, Space::kGarbage, record, storage::Tier::kDisk, &from, &status) ==
+      storage::Lookup::kError) {
+    return status;
+  }
+  from =
+      from.size() > kMarker.size() ? from.substr(kMarker.size()) : storage::meta_key(keyspace, {});
   auto batch = engine_.new_batch();
-  std::string from = storage::meta_key(keyspace, {});
-  while (!from.empty()) {
-    if (stopping()) return stopped();
+  while (from < end) {
+    const auto start = Steady::now();
     // A new cursor for each piece: an old one would keep files and memtables alive.
-    auto cursor = engine_.new_cursor(
-        Space::kMeta,
-        {.lower = from, .upper = storage::meta_key_end(keyspace), .fill_cache = false});
+    auto cursor =
+        engine_.new_cursor(Space::kMeta, {.lower = from, .upper = end, .fill_cache = false});
     size_t visited = 0;
     batch->clear();
     for (cursor->seek(from); cursor->valid() && visited < kWalkRecords; cursor->next()) {
@@ -245,51 +266,75 @@ Status Collector::note_collections(storage::KeyspaceId keyspace) {
                  storage::garbage_key(GarbageKind::kCollection, metadata.collection->id), kMarker);
     }
     if (!cursor->status().ok()) return cursor->status();
-    from = cursor->valid() ? std::string(cursor->key()) : std::string();
-    Status status = engine_.write(*batch, storage::Durability::kBuffered);
+    from = cursor->valid() ? std::string(cursor->key()) : end;
+    cursor.reset();
+    batch->put(Space::kGarbage, record, std::string(kMarker).append(from));
+    status = engine_.write(*batch, storage::Durability::kBuffered);
     if (!status.ok()) return status;
+    // Half of the time is for others.
+    if (!pause(ms_since(start))) return stopped();
   }
   return {};
 }
 
-Status Collector::reclaim_ranges(Space space, std::span<const KeyRange> ranges) {
-  const auto start = Steady::now();
-  Status status = engine_.reclaim(space, ranges);
-  worked_ms_ += ms_since(start);
-  return status;
+// False when the engine has no room for all of them.
+bool Collector::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
+  const size_t taken = engine_.add_dead(kind, ids);
+  dead_ += taken;
+  return taken == ids.size();
 }
 
-Status Collector::reclaim(Collections ids) {
+void Collector::add_dead(Collections ids) {
+  // What has no room keeps its record; a sweep will find it.
+  if (full_at_ > 0) return;
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  auto batch = engine_.new_batch();
-  for (size_t done = 0; done < ids.size();) {
-    if (stopping()) return stopped();
-    const size_t end = std::min(done + kPieceIds, ids.size());
-    std::vector<KeyRange> ranges;
-    batch->clear();
-    for (size_t i = done; i < end; ++i) {
-      if (i > done && ids[i] == ids[i - 1] + 1) {
-        ranges.back().end = storage::collection_end(ids[i]);
-      } else {
-        ranges.push_back(
-            {.begin = storage::collection_begin(ids[i]), .end = storage::collection_end(ids[i])});
-      }
-      batch->remove(Space::kGarbage, storage::garbage_key(GarbageKind::kCollection, ids[i]));
-    }
-    for (Space space : {Space::kData, Space::kOrder}) {
-      if (Status status = reclaim_ranges(space, ranges); !status.ok()) return status;
-    }
-    Status status = engine_.write(*batch, storage::Durability::kBuffered);
+  if (!add_dead(GarbageKind::kCollection, ids)) full_at_ = std::max<uint64_t>(1, dead_);
+}
+
+Status Collector::reclaim() {
+  uint64_t left = 0;
+  bool again = false;
+  for (GarbageKind kind : {GarbageKind::kKeyspace, GarbageKind::kCollection}) {
+    const auto start = Steady::now();
+    storage::Reclaimed done;
+    Status status = engine_.reclaim(kind, &done);
+    worked_ms_ += ms_since(start);
+    if (status.ok()) status = remove_records(kind, done.gone);
     if (!status.ok()) return status;
-    reclaimed_.fetch_add(end - done, std::memory_order_relaxed);
-    removed_records_ += end - done;
-    done = end;
+    left += done.left;
+    again = again || done.again;
+    if (!done.gone.empty()) look_ms_ = kLookMinMs;
+  }
+  dead_ = left;
+  look_ms_ = again ? 0 : std::max(look_ms_, kLookFactor * worked_ms_);
+  if (full_at_ > 0 && left <= full_at_ / 2) {
+    std::lock_guard lock(mutex_);
+    sweep_ = true;
   }
   // So that a sweep does not have to pass over what is gone.
   if (removed_records_ < kTombstonesMax) return {};
   removed_records_ = 0;
   return engine_.compact(Space::kGarbage, {});
+}
+
+Status Collector::remove_records(GarbageKind kind, std::span<const uint64_t> ids) {
+  auto batch = engine_.new_batch();
+  while (!ids.empty()) {
+    const auto piece = ids.first(std::min(kPieceIds, ids.size()));
+    batch->clear();
+    for (uint64_t id : piece) {
+      batch->remove(Space::kGarbage, storage::garbage_key(kind, id));
+      if (kind != GarbageKind::kKeyspace) continue;
+      batch->remove(Space::kSystem, storage::counts_key(static_cast<storage::KeyspaceId>(id)));
+    }
+    Status status = engine_.write(*batch, storage::Durability::kBuffered);
+    if (!status.ok()) return status;
+    reclaimed_.fetch_add(piece.size(), std::memory_order_relaxed);
+    removed_records_ += piece.size();
+    ids = ids.subspan(piece.size());
+  }
+  return {};
 }
 
 }  // namespace ingot::data

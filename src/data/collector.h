@@ -1,11 +1,13 @@
-// Gives back the space of what was dropped: collections and whole keyspaces (design: an id may be
-// collected only when its drop is synced and no view is older than the drop, because the engine's
-// reclaiming looks at neither).
+// Gives back the space of what was dropped: collections and whole keyspaces. An id is handed to the
+// engine as dead only when its drop is synced and no view is older than the drop, because the
+// engine looks at neither. The engine leaves dead ids out of what it writes, and tells when one is
+// gone; that may be days later. Only then its garbage record goes.
 //
-// The garbage space is the queue: its records name everything that is dead, in order. The collector
-// remembers recent drops by itself, and reads the records, piece by piece, when there is more than
-// it may remember: after a start, a FLUSHDB, a flood of drops. So its memory does not grow with the
-// garbage, and a crash at any time forgets nothing.
+// So the garbage space is the queue: its records name everything that is dead, in order. The
+// collector remembers recent drops by itself, and reads the records, piece by piece, when there is
+// more than it may remember: after a start, a FLUSHDB, a flood of drops, or more dead ids than the
+// engine has room for. So its memory does not grow with the garbage, and a crash at any time
+// forgets nothing.
 //
 // One background thread, asleep while there is no garbage. Threads: everything by any thread.
 #pragma once
@@ -55,7 +57,8 @@ class Collector {
   // Of a reserved id whose garbage record a commit has removed, or that nobody will ever link.
   void release(storage::CollectionId id);
 
-  // Ids known to wait: what a sweep of the garbage space has yet to find is not among them.
+  // Ids known to wait or to be dead: what a sweep of the garbage space has yet to find is not among
+  // them.
   uint64_t pending() const;
   uint64_t reclaimed() const { return reclaimed_.load(std::memory_order_relaxed); }
 
@@ -67,14 +70,16 @@ class Collector {
   };
 
   void run();
-  bool gather(Collections* collections, bool* sweep);
+  bool gather(Collections* collections, bool* sweep);  // false when stopping
   storage::Status sweep();
   storage::Status read_piece(storage::GarbageKind kind, std::string from, Piece* piece);
   storage::Status settle();
   storage::Status bury(storage::KeyspaceId keyspace);
   storage::Status note_collections(storage::KeyspaceId keyspace);
-  storage::Status reclaim_ranges(storage::Space space, std::span<const storage::KeyRange> ranges);
-  storage::Status reclaim(Collections ids);
+  bool add_dead(storage::GarbageKind kind, std::span<const uint64_t> ids);
+  void add_dead(Collections ids);
+  storage::Status reclaim();
+  storage::Status remove_records(storage::GarbageKind kind, std::span<const uint64_t> ids);
   bool stopping() const;
   bool pause(int64_t ms);  // false when stopping
 
@@ -82,9 +87,13 @@ class Collector {
   storage::Engine& engine_;
   std::atomic<uint64_t> reclaimed_{0};
   std::atomic<uint64_t> in_hand_{0};  // ids that the round at hand is about
+  std::atomic<uint64_t> dead_{0};     // ids that the engine knows as dead
   // The thread's:
   size_t removed_records_ = 0;  // tombstones in the garbage space, about
   int64_t worked_ms_ = 0;       // of the engine's reclaiming, in this round
+  int64_t look_ms_ = 0;         // until the engine is asked again, though nothing was dropped
+  // More is dead than the engine has room for, which was so many ids; 0: there is room.
+  uint64_t full_at_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -44,6 +44,8 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine_keys_whose_filters_fit", keys_max);
   out.add("garbage_pending", source.services.data.collector.pending());
   out.add("garbage_reclaimed", source.services.data.collector.reclaimed());
+  out.add("garbage_rewritten_bytes", stats.reclaim_rewritten);
+  out.add("garbage_freed_bytes", stats.reclaim_freed);
   out.add("engine_filters_exceed_cache", keys_max > 0 && stats.estimated_keys > keys_max);
 }
 

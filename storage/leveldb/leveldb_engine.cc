@@ -1,7 +1,8 @@
 // The LevelDB engine: a space is a one-byte key prefix. See storage/engine.h for the contract.
 //
 // What LevelDB lacks: a cache-only read (every probe is a miss), checkpoints, a compaction filter
-// (reclaim() deletes key by key), a cache whose size changes while it runs.
+// (reclaim() deletes key by key, and compacts only where that is worth it), a cache whose size
+// changes while it runs.
 #include "storage/leveldb/leveldb_engine.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,9 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "storage/leveldb/leveldb_cursor.h"
@@ -95,11 +98,16 @@ class LeveldbEngine : public Engine {
   }
   std::unique_ptr<Batch> new_batch() override { return std::make_unique<LeveldbBatch>(); }
   Status flush() override;
-  Status reclaim(Space space, std::span<const KeyRange> ranges) override;
+  size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
+  Status reclaim(GarbageKind kind, Reclaimed* out) override;
   Status compact(Space space, const KeyRange& range) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
-  void reset_stats() override { bytes_written_ = 0; }
+  void reset_stats() override {
+    bytes_written_ = 0;
+    reclaim_rewritten_ = 0;
+    reclaim_freed_ = 0;
+  }
   void set_cache_bytes(uint64_t bytes) override;
   void set_compaction_rate(uint64_t bytes_per_second) override { rate_ = bytes_per_second; }
 
@@ -115,7 +123,18 @@ class LeveldbEngine : public Engine {
   Status commit(leveldb::WriteBatch* batch, bool sync);
   Status append(leveldb::WriteBatch* batch, bool sync);  // under write_mutex_
   void flush_memtable();
-  Status delete_range(Space space, const KeyRange& range);
+  // What is dead of one kind, and how far that is deleted.
+  struct Dead {
+    std::set<uint64_t> ids;
+    size_t space = 0;  // of the first id: index in owned_spaces()
+    std::string from;  // and where in it the next step begins; empty: at its first key
+  };
+  Status delete_some(GarbageKind kind, Dead* dead, Reclaimed* out);
+  Status delete_piece(const std::string& begin, const std::string& end, std::string* next,
+                      uint64_t* deleted);
+  void note_deleted(const std::string& begin, const std::string& end, uint64_t bytes);
+  Status compact_deleted(bool* again);
+  Status compact_run(const std::string& begin, const std::string& end);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
   // Two memtables, and what a compaction writes before it removes what it read.
   uint64_t headroom() const { return 2 * memtable_bytes_ + 4 * kTableBytes; }
@@ -141,6 +160,18 @@ class LeveldbEngine : public Engine {
   // at an offset that is not the file's any more.
   bool torn_ = false;
 
+  mutable std::mutex reclaim_mutex_;
+  // Guarded by reclaim_mutex_:
+  std::map<GarbageKind, Dead> dead_;
+  // Keys with the space's prefix: what was deleted between them and not compacted since.
+  struct Deleted {
+    std::string end;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, Deleted> deleted_;
+
+  std::atomic<uint64_t> reclaim_rewritten_ = 0;
+  std::atomic<uint64_t> reclaim_freed_ = 0;
   std::atomic<uint64_t> rate_;  // bytes a second that reclaim() may delete; 0: no limit
   std::atomic<uint64_t> bytes_written_ = 0;  // counted by any thread
 };
@@ -302,44 +333,126 @@ Status LeveldbEngine::do_try_resume() {
   return status;
 }
 
-Status LeveldbEngine::reclaim(Space space, std::span<const KeyRange> ranges) {
-  if (ranges.empty()) return {};
-  for (const KeyRange& range : ranges) {
-    if (Status status = delete_range(space, range); !status.ok()) return status;
-  }
-  // Tombstones go when their range is compacted: neighbours with little between them together.
-  KeyRange run = ranges.front();
-  for (const KeyRange& range : ranges.subspan(1)) {
-    const uint64_t between = size_of(prefixed(space, run.end), prefixed(space, range.begin));
-    if (between > 2 * kTableBytes) {
-      if (Status status = compact(space, run); !status.ok()) return status;
-      run.begin = range.begin;
-    }
-    run.end = range.end;
-  }
-  return compact(space, run);
+size_t LeveldbEngine::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
+  constexpr size_t kIdsMax = 32 << 10;  // they are soon deleted, and forgotten then
+  std::lock_guard lock(reclaim_mutex_);
+  std::set<uint64_t>& dead = dead_[kind].ids;
+  size_t taken = 0;
+  while (taken < ids.size() && dead.size() < kIdsMax) dead.insert(ids[taken++]);
+  return taken;
 }
 
-Status LeveldbEngine::delete_range(Space space, const KeyRange& range) {
-  constexpr size_t kBatchBytes = 64 * 1024;  // small: writes of commands wait behind each batch
-  CursorOptions options;
-  options.lower = range.begin;
-  options.upper = range.end;
-  options.fill_cache = false;
-  const auto cursor = new_cursor(space, options);
-  leveldb::WriteBatch batch;
+Status LeveldbEngine::reclaim(GarbageKind kind, Reclaimed* out) {
+  std::lock_guard lock(reclaim_mutex_);
+  *out = {};
+  Dead& dead = dead_[kind];
+  Status status = delete_some(kind, &dead, out);
+  out->left = dead.ids.size();
+  out->again = out->left > 0;
+  if (status.ok()) status = compact_deleted(&out->again);
+  return status;
+}
+
+// In the order of the ids. One that comes in before the one at hand waits for it to end.
+Status LeveldbEngine::delete_some(GarbageKind kind, Dead* dead, Reclaimed* out) {
+  constexpr uint64_t kStepBytes = 16 * kMiB;
+  const std::span<const Space> spaces = owned_spaces(kind);
+  const auto start = std::chrono::steady_clock::now();
   uint64_t deleted = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  for (cursor->seek(range.begin); cursor->valid(); cursor->next()) {
-    batch.Delete(prefixed(space, cursor->key()));
-    deleted += cursor->key().size() + cursor->value().size();
-    if (batch.ApproximateSize() < kBatchBytes) continue;
-    if (Status status = commit(&batch, false); !status.ok()) return status;
-    batch.Clear();
-    pace(deleted, begin);
+  while (!dead->ids.empty() && deleted < kStepBytes) {
+    const uint64_t id = dead->from.empty() ? *dead->ids.begin()
+                                           : owner_of(kind, std::string_view(dead->from).substr(1));
+    for (; dead->space < spaces.size() && deleted < kStepBytes;) {
+      const std::string begin = prefixed(spaces[dead->space], owned_begin(kind, id));
+      const std::string end = prefixed(spaces[dead->space], owned_end(kind, id));
+      if (dead->from.empty()) dead->from = begin;
+      std::string next;
+      uint64_t bytes = 0;
+      Status status = delete_piece(dead->from, end, &next, &bytes);
+      if (!status.ok()) return status;
+      if (bytes > 0) note_deleted(begin, end, bytes);
+      deleted += bytes;
+      pace(deleted, start);
+      if (!next.empty()) {
+        dead->from = std::move(next);
+        continue;
+      }
+      if (++dead->space < spaces.size()) {
+        dead->from = prefixed(spaces[dead->space], owned_begin(kind, id));
+      }
+    }
+    if (dead->space < spaces.size()) break;
+    dead->space = 0;
+    dead->from.clear();
+    dead->ids.erase(id);
+    out->gone.push_back(id);
   }
-  if (cursor->outcome() != Lookup::kFound) return cursor->status();
-  return commit(&batch, false);
+  std::ranges::sort(out->gone);
+  return {};
+}
+
+// A batch of deletions; `*next` stays empty when they reach the end.
+Status LeveldbEngine::delete_piece(const std::string& begin, const std::string& end,
+                                   std::string* next, uint64_t* deleted) {
+  constexpr size_t kBatchBytes = 64 * 1024;  // small: writes of commands wait behind each batch
+  leveldb::ReadOptions read;
+  read.verify_checksums = true;
+  read.fill_cache = false;
+  const std::unique_ptr<leveldb::Iterator> it(db_->NewIterator(read));
+  leveldb::WriteBatch batch;
+  for (it->Seek(begin); it->Valid() && it->key().compare(end) < 0; it->Next()) {
+    if (batch.ApproximateSize() >= kBatchBytes) {
+      *next = it->key().ToString();
+      break;
+    }
+    batch.Delete(it->key());
+    *deleted += it->key().size() + it->value().size();
+  }
+  if (!it->status().ok()) return to_status(it->status());
+  return *deleted == 0 ? Status() : commit(&batch, false);
+}
+
+// Joins what lies near each other: it would be compacted together.
+void LeveldbEngine::note_deleted(const std::string& begin, const std::string& end, uint64_t bytes) {
+  constexpr size_t kRunsMax = 4096;
+  constexpr uint64_t kNearBytes = 2 * kTableBytes;
+  const auto near = [this](const std::string& from, const std::string& to) {
+    return from[0] == to[0] && (from >= to || size_of(from, to) <= kNearBytes);
+  };
+  auto run = deleted_.upper_bound(begin);
+  if (run != deleted_.begin() && near(std::prev(run)->second.end, begin)) {
+    --run;
+    run->second.end = std::max(run->second.end, end);
+    run->second.bytes += bytes;
+  } else {
+    // The rest is left to LevelDB's own compactions.
+    if (deleted_.size() == kRunsMax) return;
+    run = deleted_.insert({begin, {.end = end, .bytes = bytes}}).first;
+  }
+  const auto next = std::next(run);
+  if (next == deleted_.end() || !near(run->second.end, next->first)) return;
+  run->second.end = std::max(run->second.end, next->second.end);
+  run->second.bytes += next->second.bytes;
+  deleted_.erase(next);
+}
+
+// LevelDB writes a range once for each level that it passes, and with it the tables at both ends:
+// half of all that must be dead.
+Status LeveldbEngine::compact_deleted(bool* again) {
+  for (auto run = deleted_.begin(); run != deleted_.end(); ++run) {
+    const uint64_t size = size_of(run->first, run->second.end);
+    if (2 * run->second.bytes < size + 2 * kTableBytes) continue;
+    *again = true;
+    const std::string begin = run->first;
+    const std::string end = run->second.end;
+    deleted_.erase(run);
+    Status status = compact_run(begin, end);
+    const uint64_t left = size_of(begin, end);
+    reclaim_rewritten_ += left;
+    reclaim_freed_ += size - std::min(size, left);
+    return status;
+  }
+  return {};
 }
 
 // Sleeps until deleting `bytes` since `begin` is within the rate.
@@ -352,10 +465,13 @@ void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point b
 }
 
 Status LeveldbEngine::compact(Space space, const KeyRange& range) {
+  return compact_run(prefixed(space, range.begin),
+                     range.end.empty() ? end_of(space) : prefixed(space, range.end));
+}
+
+Status LeveldbEngine::compact_run(const std::string& begin, const std::string& end) {
   if (health() == Health::kUndecided) return trouble();
   if (env_.is_starving()) return {Status::Code::kNoSpace, "a table waits for space"};
-  const std::string begin = prefixed(space, range.begin);
-  const std::string end = range.end.empty() ? end_of(space) : prefixed(space, range.end);
   const leveldb::Slice begin_slice(begin);
   const leveldb::Slice end_slice(end);
   db_->CompactRange(&begin_slice, &end_slice);
@@ -386,6 +502,8 @@ EngineStats LeveldbEngine::stats() const {
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
   stats.headroom_bytes = headroom();
+  stats.reclaim_rewritten = reclaim_rewritten_;
+  stats.reclaim_freed = reclaim_freed_;
   return stats;
 }
 

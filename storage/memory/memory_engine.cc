@@ -231,17 +231,31 @@ Status MemoryEngine::do_try_resume() {
   return refusal_;
 }
 
-Status MemoryEngine::reclaim(Space space, std::span<const KeyRange> ranges) {
+size_t MemoryEngine::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
   std::unique_lock lock(mutex_);
-  Versions& all = versions(space);
-  for (const KeyRange& range : ranges) {
-    const auto begin = all.lower_bound(VersionOrder::View(range.begin, kLatest));
-    const auto end = all.lower_bound(VersionOrder::View(range.end, kLatest));
-    for (auto it = begin; it != end; ++it) {
-      bytes_ -= it->first.key.size() + (it->second ? it->second->size() : 0);
+  dead_[kind].insert(ids.begin(), ids.end());
+  return ids.size();
+}
+
+Status MemoryEngine::reclaim(GarbageKind kind, Reclaimed* out) {
+  std::unique_lock lock(mutex_);
+  *out = {};
+  std::set<uint64_t>& dead = dead_[kind];
+  for (uint64_t id : dead) {
+    for (Space space : owned_spaces(kind)) {
+      Versions& all = versions(space);
+      const std::string begin_key = owned_begin(kind, id);
+      const std::string end_key = owned_end(kind, id);
+      const auto begin = all.lower_bound(VersionOrder::View(begin_key, kLatest));
+      const auto end = all.lower_bound(VersionOrder::View(end_key, kLatest));
+      for (auto it = begin; it != end; ++it) {
+        bytes_ -= it->first.key.size() + (it->second ? it->second->size() : 0);
+      }
+      all.erase(begin, end);
     }
-    all.erase(begin, end);
   }
+  out->gone.assign(dead.begin(), dead.end());
+  dead.clear();
   return {};
 }
 

@@ -44,7 +44,8 @@ class MemoryEngine : public Engine {
   std::unique_ptr<Snapshot> new_snapshot() override;
   std::unique_ptr<Batch> new_batch() override;
   Status flush() override { return {}; }
-  Status reclaim(Space space, std::span<const KeyRange> ranges) override;
+  size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
+  Status reclaim(GarbageKind kind, Reclaimed* out) override;
   Status compact(Space /*space*/, const KeyRange& /*range*/) override { return {}; }
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
@@ -92,9 +93,10 @@ class MemoryEngine : public Engine {
   bool is_cold(Space space, std::string_view key, Tier tier);
 
   mutable std::shared_mutex mutex_;
-  std::array<Versions, kSpaceCount> spaces_;  // guarded by mutex_
-  uint64_t sequence_ = 0;                     // guarded by mutex_: of the newest write
-  uint64_t bytes_ = 0;                        // guarded by mutex_: of all keys and values
+  std::array<Versions, kSpaceCount> spaces_;        // guarded by mutex_
+  uint64_t sequence_ = 0;                           // guarded by mutex_: of the newest write
+  uint64_t bytes_ = 0;                              // guarded by mutex_: of all keys and values
+  std::map<GarbageKind, std::set<uint64_t>> dead_;  // guarded by mutex_
   // Guarded by mutex_: keys with versions that only a snapshot keeps.
   std::set<std::pair<Space, std::string>, std::less<>> kept_for_snapshots_;
 

@@ -1,48 +1,43 @@
-// How reclaim() drops dead key ranges without a tombstone: a compaction filter that skips them.
+// How dead collections and keyspaces leave RocksDB's files: whoever writes a file (a flush, any
+// compaction) asks DeadIds and skips them, without a tombstone.
 //
-// DeadRanges is the set for one space; the engine's reclaim() fills and empties it, compactions
-// take an immutable copy when they start. Thread safe.
+// Each file notes up to which epoch that was done, and which ids are in it (TableIds). So it is
+// known without reading when an id is gone, and in which files dead bytes are.
 #pragma once
 
 #include <rocksdb/compaction_filter.h>
+#include <rocksdb/table_properties.h>
 
 #include <memory>
-#include <mutex>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "storage/engine.h"
+#include "storage/codec.h"
+#include "storage/dead_ids.h"
 
 namespace ingot::storage {
 
-using SharedRanges = std::shared_ptr<const std::vector<KeyRange>>;
+// A stretch of a table file: `ids` different ids from `first` to `last`, both of which are in it.
+struct IdSpan {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  uint64_t ids = 0;
+  uint64_t bytes = 0;  // keys and values before compression
+};
 
-class DeadRanges {
- public:
-  void set(std::span<const KeyRange> ranges);  // sorted, disjoint
-  void clear();
-  SharedRanges current() const;  // null when there are none
-
- private:
-  mutable std::mutex mutex_;
-  SharedRanges ranges_;  // guarded by mutex_; what it points at never changes
+// What a table file tells about itself.
+struct TableIds {
+  uint32_t epoch = 0;         // no id that was dead at this epoch has a value in it
+  std::vector<IdSpan> spans;  // ascending; no id of the file is outside of them
 };
 
 // `dead` must outlive the factory.
-std::shared_ptr<rocksdb::CompactionFilterFactory> make_reclaim_filter_factory(
-    const DeadRanges* dead);
+std::shared_ptr<rocksdb::CompactionFilterFactory> make_reclaim_filter_factory(GarbageKind kind,
+                                                                              const DeadIds* dead);
 
-// The keys of one table file, both ends inclusive.
-struct FileSpan {
-  std::string smallest;
-  std::string largest;
-};
-
-// Joins sorted disjoint `ranges` into the fewest ranges to compact such that no file of `files`
-// (a level's, in key order) that holds none of them lies inside one. A thousand tiny dead
-// collections in one file are one compaction of that file, not a thousand.
-std::vector<KeyRange> merge_into_runs(std::span<const KeyRange> ranges,
-                                      std::span<const FileSpan> files);
+// `run` is another number for each open of the database: epochs begin anew then.
+std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> make_table_ids_factory(GarbageKind kind,
+                                                                                 uint64_t run);
+// Of a file that notes nothing: that anything may be in it.
+TableIds read_table_ids(const rocksdb::TableProperties& properties, uint64_t run);
 
 }  // namespace ingot::storage

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "storage/log_end.h"
 #include "storage/rocksdb/fault_file_system.h"
 #include "storage/rocksdb/log_file_system.h"
+#include "storage/rocksdb/reclaim_filter.h"
 #include "storage/rocksdb/rocksdb_cursor.h"
 #include "storage/rocksdb/rocksdb_listener.h"
 #include "storage/rocksdb/rocksdb_status.h"
@@ -26,6 +29,13 @@ class RocksdbSnapshot : public Snapshot {
   rocksdb::DB* const db_;
   const rocksdb::Snapshot* const snapshot_;
 };
+
+constexpr size_t kMiB = 1 << 20;
+
+// A share that is not worth a place in the memory plan: a million dead ids in 100 MB.
+size_t dead_bytes_max(uint64_t cache_bytes) {
+  return std::max<size_t>(kMiB, cache_bytes / 16);
+}
 
 const rocksdb::Snapshot* raw(const Snapshot* snapshot) {
   return snapshot == nullptr ? nullptr : static_cast<const RocksdbSnapshot*>(snapshot)->raw();
@@ -97,7 +107,10 @@ RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocks
       ledger_(options.path),
       env_(std::move(env)),
       log_env_(make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_)),
-      shared_(make_shared_parts(options)) {}
+      shared_(make_shared_parts(options)),
+      run_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
+      dead_{DeadIds(dead_bytes_max(options.cache_bytes)), DeadIds(kMiB)},
+      flushed_at_(std::chrono::steady_clock::now()) {}
 
 Status RocksdbEngine::open_database(const EngineOptions& options) {
   rocksdb::DBOptions db_options = make_db_options(options, shared_);
@@ -113,9 +126,15 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   if (Status status = mend_logs(options.on_log); !status.ok()) return status;
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   for (Space space : kAllSpaces) {
-    auto filter = make_reclaim_filter_factory(&dead_ranges_[static_cast<size_t>(space)]);
     families.emplace_back(std::string(space_name(space)),
-                          make_space_options(space, options, shared_, std::move(filter)));
+                          make_space_options(space, options, shared_));
+  }
+  for (GarbageKind kind : {GarbageKind::kCollection, GarbageKind::kKeyspace}) {
+    for (Space space : owned_spaces(kind)) {
+      rocksdb::ColumnFamilyOptions& cf = families[static_cast<size_t>(space)].options;
+      cf.compaction_filter_factory = make_reclaim_filter_factory(kind, &dead(kind));
+      cf.table_properties_collector_factories.push_back(make_table_ids_factory(kind, run_));
+    }
   }
   families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
 
@@ -195,7 +214,15 @@ Status RocksdbEngine::do_sync() {
 }
 
 Status RocksdbEngine::flush() {
-  return to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
+  const std::array epochs = {dead_[0].newest(), dead_[1].newest()};
+  const Status status =
+      to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
+  if (status.ok()) {
+    std::lock_guard lock(flushed_mutex_);
+    for (size_t i = 0; i < epochs.size(); ++i) flushed_[i] = std::max(flushed_[i], epochs[i]);
+    flushed_at_ = std::chrono::steady_clock::now();
+  }
+  return status;
 }
 
 Status RocksdbEngine::do_try_resume() {

@@ -7,14 +7,15 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "storage/dead_ids.h"
 #include "storage/engine.h"
 #include "storage/log_ledger.h"
-#include "storage/rocksdb/reclaim_filter.h"
 #include "storage/rocksdb/rocksdb_options.h"
 
 namespace ingot::storage {
@@ -38,7 +39,6 @@ class RocksdbEngine : public Engine {
   Status flush() override;
 
   // rocksdb_maintenance.cc
-  Status reclaim(Space space, std::span<const KeyRange> ranges) override;
   Status compact(Space space, const KeyRange& range) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
@@ -46,21 +46,32 @@ class RocksdbEngine : public Engine {
   void set_cache_bytes(uint64_t bytes) override;
   void set_compaction_rate(uint64_t bytes_per_second) override;
 
+  // rocksdb_reclaim.cc
+  size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
+  Status reclaim(GarbageKind kind, Reclaimed* out) override;
+
  protected:
   Status do_write(const Batch& batch, Durability durability) override;
   Status do_sync() override;
   Status do_try_resume() override;
 
  private:
+  struct Table;
   RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocksdb::Env> env);
   Status open_database(const EngineOptions& options);
   Status mend_logs(const std::function<void(const std::string&)>& on_log);
   rocksdb::ColumnFamilyHandle* handle(Space space) const {
     return handles_[static_cast<size_t>(space)];
   }
-  Status release_logs();
-  Status delete_whole_files(Space space, std::span<const KeyRange> ranges);
-  std::vector<FileSpan> deepest_files(Space space) const;
+  static size_t dead_index(GarbageKind kind) { return kind == GarbageKind::kCollection ? 0 : 1; }
+  DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
+  Status flush_dead();
+  uint32_t flushed_epoch(GarbageKind kind) const;
+  Status list_tables(GarbageKind kind, std::vector<Table>* tables) const;
+  Status delete_dead_files(GarbageKind kind, std::vector<Table>& tables);
+  Status rewrite_dead_files(const std::vector<Table>& tables, bool* again);
+  Status rewrite_level_0(const std::vector<Table>& tables, bool* again);
+  Status rewrite(const std::vector<const Table*>& piece, int level);
   uint64_t property(const std::string& name) const;                // of the database
   uint64_t property_of_all_spaces(const std::string& name) const;  // summed up
   void log_failure(std::string_view what, const rocksdb::Status& status) const;
@@ -73,14 +84,20 @@ class RocksdbEngine : public Engine {
   std::unique_ptr<rocksdb::Env> env_;  // null: the machine's own
   std::unique_ptr<rocksdb::Env> log_env_;
   SharedParts shared_;
+  const uint64_t run_;           // a number for this open, see reclaim_filter.h
+  std::array<DeadIds, 2> dead_;  // thread safe; db_'s compactions ask it
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount> handles_ = {};
   rocksdb::ColumnFamilyHandle* default_handle_ = nullptr;  // RocksDB insists on it; empty
 
-  std::array<DeadRanges, kSpaceCount> dead_ranges_;  // thread safe; filled by reclaim() alone
-  std::mutex reclaim_mutex_;                         // one reclaim() at a time
   // RocksDB itself found no space, and takes nothing before it has recovered.
   std::atomic<bool> stopped_ = false;
+  mutable std::mutex flushed_mutex_;
+  // By flushed_mutex_: ids up to this epoch, of each kind, have nothing in memtables.
+  std::array<uint32_t, 2> flushed_ = {};
+  std::chrono::steady_clock::time_point flushed_at_;
+  std::atomic<uint64_t> reclaim_rewritten_ = 0;  // bytes, counted by reclaim() alone
+  std::atomic<uint64_t> reclaim_freed_ = 0;
 };
 
 }  // namespace ingot::storage

@@ -158,15 +158,13 @@ rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedPar
   return db;
 }
 
-rocksdb::ColumnFamilyOptions make_space_options(
-    Space space, const EngineOptions& options, const SharedParts& shared,
-    std::shared_ptr<rocksdb::CompactionFilterFactory> reclaim_filter) {
+rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions& options,
+                                                const SharedParts& shared) {
   const MemoryPlan plan = plan_memory(options.cache_bytes);
   const auto compression = parse_compression(options.compression).value_or(rocksdb::kNoCompression);
   rocksdb::ColumnFamilyOptions cf;
   cf.table_factory.reset(
       rocksdb::NewBlockBasedTableFactory(make_table_options(space, options, shared)));
-  cf.compaction_filter_factory = std::move(reclaim_filter);
   cf.write_buffer_size = plan.memtable;
   cf.max_write_buffer_number = kMemtablesPerSpace;
   // Reads of absent keys skip the memtable, too.

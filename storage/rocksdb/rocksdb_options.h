@@ -44,8 +44,7 @@ Status check_options(const EngineOptions& options);
 
 rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedParts& shared);
 
-rocksdb::ColumnFamilyOptions make_space_options(
-    Space space, const EngineOptions& options, const SharedParts& shared,
-    std::shared_ptr<rocksdb::CompactionFilterFactory> reclaim_filter);
+rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions& options,
+                                                const SharedParts& shared);
 
 }  // namespace ingot::storage

@@ -45,8 +45,11 @@ class FailingEngine : public Engine {
   void fail_reads_after(int64_t reads) { reads_.set(reads); }
   bool read_failed() const { return reads_.failed(); }
 
-  Status reclaim(Space space, std::span<const KeyRange> ranges) override {
-    return changes_.take() ? engine_->reclaim(space, ranges) : failure();
+  size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override {
+    return engine_->add_dead(kind, ids);
+  }
+  Status reclaim(GarbageKind kind, Reclaimed* out) override {
+    return changes_.take() ? engine_->reclaim(kind, out) : failure();
   }
 
   std::string_view name() const override { return engine_->name(); }

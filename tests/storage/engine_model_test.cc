@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "tests/storage/test_engine.h"
 
@@ -47,7 +48,7 @@ class Model {
   std::ptrdiff_t below_signed(size_t bound) { return static_cast<std::ptrdiff_t>(below(bound)); }
   Space random_space() { return kAllSpaces[below(3)]; }
   std::string random_key() {
-    return element_key(below(8), std::string(below(3), 'a') + std::to_string(below(20)));
+    return element_key(ids_[below(8)], std::string(below(3), 'a') + std::to_string(below(20)));
   }
 
   void write() {
@@ -119,31 +120,42 @@ class Model {
     }
     Records seen;
     while (cursor->valid()) {
-      seen.emplace_back(cursor->key(), cursor->value());
+      if (!is_dead(space, cursor->key())) seen.emplace_back(cursor->key(), cursor->value());
       down ? cursor->prev() : cursor->next();
     }
     REQUIRE(cursor->outcome() == Lookup::kFound);
     REQUIRE(seen == expected);
   }
 
-  // Ranges that are never read again may only be those that no snapshot is asked about, so the
-  // snapshots go first; the model writes to the ids again, as soon as reclaim() is done.
+  // Ids that die may only be those that no snapshot is asked about, so the snapshots go first.
+  // Others take their place. Until they are gone, cursors may show what they own.
   void reclaim() {
     snapshots_.clear();
-    const Space space = random_space();
-    std::vector<KeyRange> ranges;
-    for (uint64_t id = below(3); id < 8; id += 1 + below(4)) ranges.push_back(element_range(id));
-    REQUIRE(engine_->reclaim(space, ranges).ok());
-    std::erase_if(map_, [&](const auto& entry) {
-      const auto& [entry_space, key] = entry.first;
-      return entry_space == space && std::ranges::any_of(ranges, [&](const KeyRange& range) {
-               return key >= range.begin && key < range.end;
-             });
-    });
+    for (size_t i = below(3); i < ids_.size(); i += 1 + below(4)) {
+      dead_.insert(ids_[i]);
+      ids_[i] = next_id_++;
+    }
+    std::erase_if(
+        map_, [&](const auto& entry) { return is_dead(entry.first.first, entry.first.second); });
+    const std::vector<uint64_t> dead(dead_.begin(), dead_.end());
+    REQUIRE(engine_->add_dead(GarbageKind::kCollection, dead) == dead.size());
+    Reclaimed done;
+    REQUIRE(engine_->reclaim(GarbageKind::kCollection, &done).ok());
+    for (uint64_t id : done.gone) {
+      const KeyRange range = element_range(id);
+      REQUIRE(engine_.scan(Space::kData, {.lower = range.begin, .upper = range.end}).empty());
+      dead_.erase(id);
+    }
+  }
+  bool is_dead(Space space, std::string_view key) const {
+    return space == Space::kData && dead_.contains(owner_of(GarbageKind::kCollection, key));
   }
 
   TestEngine& engine_;
   std::mt19937 random_;
+  std::vector<uint64_t> ids_ = {0, 1, 2, 3, 4, 5, 6, 7};
+  uint64_t next_id_ = 8;
+  std::set<uint64_t> dead_;  // and not gone
   Map map_;
   std::vector<std::pair<std::unique_ptr<Snapshot>, Map>> snapshots_;
 };

@@ -1,6 +1,7 @@
-// reclaim() on every engine: the dead keys go, wherever they are, and nothing else does.
+// Dead ids on every engine: what they own goes, nothing else does, and it costs less than it gives.
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -12,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Space kData = Space::kData;
+constexpr GarbageKind kCollection = GarbageKind::kCollection;
 
 void fill(TestEngine* engine, uint64_t id, int elements, size_t value_bytes) {
   const auto batch = (*engine)->new_batch();
@@ -33,6 +35,26 @@ size_t count(TestEngine* engine, uint64_t id) {
   return engine->scan(kData, options).size();
 }
 
+void die(TestEngine* engine, const std::vector<uint64_t>& ids) {
+  REQUIRE((*engine)->add_dead(kCollection, ids) == ids.size());
+}
+
+// Reclaims for as long as that is worth it; the ids that are gone.
+std::vector<uint64_t> reclaim(TestEngine* engine, uint64_t* left = nullptr) {
+  std::vector<uint64_t> gone;
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  for (int idle = 0; idle < 2;) {
+    Reclaimed done;
+    REQUIRE((*engine)->reclaim(kCollection, &done).ok());
+    gone.insert(gone.end(), done.gone.begin(), done.gone.end());
+    idle = done.again ? 0 : idle + 1;
+    if (left != nullptr) *left = done.left;
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+  std::ranges::sort(gone);
+  return gone;
+}
+
 // Files are deleted by a background thread.
 uint64_t settled_disk_bytes(TestEngine* engine, uint64_t at_most) {
   const auto end = std::chrono::steady_clock::now() + 5s;
@@ -44,9 +66,16 @@ uint64_t settled_disk_bytes(TestEngine* engine, uint64_t at_most) {
   return bytes;
 }
 
+// 2 KB for each id, in files.
+void fill_sessions(TestEngine* engine, uint64_t first, uint64_t last) {
+  for (uint64_t id = first; id <= last; ++id) fill(engine, id, 4, 500);
+  REQUIRE((*engine)->flush().ok());
+  REQUIRE((*engine)->compact(kData, {}).ok());
+}
+
 }  // namespace
 
-TEST_CASE("reclaim takes the dead keys and no other") {
+TEST_CASE("dead ids go with the engine's own compactions, and no other does") {
   TestEngine engine(GENERATE(from_range(engines_under_test())));
   INFO(engine.name());
   enum class Where { kMemory, kFiles, kCompacted, kBoth };
@@ -64,12 +93,14 @@ TEST_CASE("reclaim takes the dead keys and no other") {
       REQUIRE(engine.remove(kData, element_key(4, std::to_string(i))).ok());
     }
   }
-  REQUIRE(engine.put(Space::kOrder, element_key(2, "x"), "another space").ok());
+  REQUIRE(engine.put(Space::kOrder, element_key(2, "x"), "dies too").ok());
+  REQUIRE(engine.put(Space::kMeta, element_key(2, "x"), "another space").ok());
 
-  REQUIRE(engine->reclaim(kData, {}).ok());
-  const std::vector<KeyRange> dead = {element_range(2), element_range(4)};
   const auto bystander = engine->new_snapshot();  // a view that has nothing to do with them
-  REQUIRE(engine->reclaim(kData, dead).ok());
+  die(&engine, {2, 4});
+  REQUIRE(engine->flush().ok());
+  REQUIRE(engine->compact(kData, {}).ok());
+  CHECK(reclaim(&engine) == std::vector<uint64_t>{2, 4});
   CHECK(count(&engine, 1) == 300);
   CHECK(count(&engine, 2) == 0);
   CHECK(count(&engine, 3) == 300);
@@ -77,59 +108,116 @@ TEST_CASE("reclaim takes the dead keys and no other") {
   CHECK(count(&engine, 5) == 300);
   CHECK(engine.get(kData, element_key(2, "7")) == "<absent>");
   CHECK(engine.get(kData, element_key(3, "7")) == noise(100, 3'000'009 + 7));
-  CHECK(engine.get(Space::kOrder, element_key(2, "x")) == "another space");
+  CHECK(engine.get(Space::kOrder, element_key(2, "x")) == "<absent>");
+  CHECK(engine.get(Space::kMeta, element_key(2, "x")) == "another space");
 }
 
-TEST_CASE("what was reclaimed stays away") {
+TEST_CASE("an id is not gone before all of it is") {
+  TestEngine engine("rocksdb");
+  fill(&engine, 1, 300, 100);
+  REQUIRE(engine->flush().ok());
+  for (uint64_t id = 2; id <= 9; ++id) fill(&engine, id, 300, 100);  // in memory
+  fill(&engine, 1, 3, 100);
+  die(&engine, {1, 2});
+  CHECK(reclaim(&engine).empty());
+  REQUIRE(engine->flush().ok());
+  CHECK(reclaim(&engine) == std::vector<uint64_t>{2});  // a ninth of the files is not worth it
+  CHECK(count(&engine, 1) == 300);
+  REQUIRE(engine->compact(kData, {}).ok());
+  CHECK(reclaim(&engine) == std::vector<uint64_t>{1});
+  CHECK(count(&engine, 1) == 0);
+}
+
+TEST_CASE("an engine that was opened anew is told again") {
   TestEngine engine(GENERATE(from_range(engines_under_test())));
   INFO(engine.name());
   for (uint64_t id = 1; id <= 3; ++id) fill(&engine, id, 300, 100);
   REQUIRE(engine->flush().ok());
   fill(&engine, 2, 100, 30);
-  const std::vector<KeyRange> dead = {element_range(2)};
-  REQUIRE(engine->reclaim(kData, dead).ok());
+  die(&engine, {2});
+  engine.reopen();
+  die(&engine, {2});
+  REQUIRE(engine->flush().ok());
+  REQUIRE(engine->compact(kData, {}).ok());
+  CHECK(reclaim(&engine) == std::vector<uint64_t>{2});
   engine.reopen();
   CHECK(count(&engine, 1) == 300);
   CHECK(count(&engine, 2) == 0);
   CHECK(count(&engine, 3) == 300);
-  REQUIRE(engine->compact(kData, {}).ok());
-  CHECK(count(&engine, 2) == 0);
-  // The set of dead ranges ended with the call: the range may be filled again.
-  fill(&engine, 2, 50, 30);
-  REQUIRE(engine->compact(kData, {}).ok());
-  CHECK(count(&engine, 2) == 50);
 }
 
-TEST_CASE("reclaim gives the disk space back") {
+TEST_CASE("the disk space of large collections comes back") {
   TestEngine engine(GENERATE(from_range(engines_under_test())));
   if (!engine.persistent()) return;
   INFO(engine.name());
+  const bool compacted = GENERATE(false, true);
   for (uint64_t id = 1; id <= 8; ++id) fill(&engine, id, 4000, 1000);
   REQUIRE(engine->flush().ok());
-  REQUIRE(engine->compact(kData, {}).ok());
+  if (compacted) REQUIRE(engine->compact(kData, {}).ok());
   CHECK(settled_disk_bytes(&engine, 34'000'000) > 32'000'000);
-  std::vector<KeyRange> dead;
-  for (uint64_t id = 2; id <= 7; ++id) dead.push_back(element_range(id));
-  REQUIRE(engine->reclaim(kData, dead).ok());
-  CHECK(settled_disk_bytes(&engine, 9'500'000) < 9'500'000);
+  die(&engine, {2, 3, 4, 5, 6, 7});
+  reclaim(&engine);
+  // LevelDB keeps up to one file's worth of what is dead.
+  CHECK(settled_disk_bytes(&engine, 14'000'000) < 14'000'000);
   CHECK(count(&engine, 1) == 4000);
   CHECK(count(&engine, 8) == 4000);
 }
 
-TEST_CASE("thousands of tiny dead ranges are one piece of work") {
+TEST_CASE("a little that is dead in much that lives is not worth the work") {
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
+  if (!engine.persistent()) return;
+  INFO(engine.name());
+  fill_sessions(&engine, 1, 16'000);
+  std::vector<uint64_t> dead;
+  for (uint64_t id = 50; id <= 16'000; id += 50) dead.push_back(id);
+  const uint64_t before = engine->stats().bytes_written;
+  die(&engine, dead);
+  uint64_t left = 0;
+  const size_t gone = reclaim(&engine, &left).size();
+  CHECK(gone + left == dead.size());
+  CHECK(engine->stats().reclaim_rewritten == 0);
+  CHECK(engine->stats().bytes_written - before < 1'000'000);
+}
+
+TEST_CASE("what is written again is less than three times what comes back") {
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
+  if (!engine.persistent()) return;
+  INFO(engine.name());
+  constexpr uint64_t kIds = 8'000;
+  fill_sessions(&engine, 1, kIds);
+  const uint64_t full = engine->stats().disk_bytes;
+  uint64_t dead = 0;
+  // One in eight dies, spread evenly, and again, until none is left.
+  for (uint64_t round = 0; round < 8; ++round) {
+    std::vector<uint64_t> ids;
+    for (uint64_t id = 1 + round * 3 % 8; id <= kIds; id += 8) ids.push_back(id);
+    die(&engine, ids);
+    dead += ids.size();
+    reclaim(&engine);
+    // Up to half of what is there may be dead, LevelDB's last tables excepted.
+    const uint64_t live = full * (kIds - dead) / kIds;
+    CHECK(settled_disk_bytes(&engine, 2 * live + 10'000'000) <= 2 * live + 10'000'000);
+  }
+  const EngineStats stats = engine->stats();
+  CHECK(stats.reclaim_freed > full / 3);
+  CHECK(stats.reclaim_rewritten < 3 * stats.reclaim_freed);
+}
+
+TEST_CASE("a dead keyspace goes like a collection") {
   TestEngine engine(GENERATE(from_range(engines_under_test())));
   INFO(engine.name());
-  constexpr uint64_t kIds = 5000;
-  for (uint64_t id = 0; id < kIds; ++id) fill(&engine, id, 2, 20);
-  REQUIRE(engine->compact(kData, {}).ok());
-  std::vector<KeyRange> dead;
-  for (uint64_t id = 0; id < kIds; id += 2) dead.push_back(element_range(id));
-  const auto begin = std::chrono::steady_clock::now();
-  REQUIRE(engine->reclaim(kData, dead).ok());
-  CHECK(std::chrono::steady_clock::now() - begin < 5s);
-  const Records left = engine.scan(kData);
-  CHECK(left.size() == kIds);
-  for (const auto& [key, value] : left) REQUIRE((key[7] & 1) == 1);
+  for (KeyspaceId keyspace : {1, 2, 3}) {
+    for (const char* key : {"", "a", "abcdefgh"}) {
+      REQUIRE(engine.put(Space::kMeta, meta_key(keyspace, key), "x").ok());
+    }
+  }
+  const std::vector<uint64_t> dead = {2};
+  REQUIRE(engine->add_dead(GarbageKind::kKeyspace, dead) == 1);
+  REQUIRE(engine->flush().ok());
+  Reclaimed done;
+  REQUIRE(engine->reclaim(GarbageKind::kKeyspace, &done).ok());
+  CHECK(done.gone == dead);
+  CHECK(engine.scan(Space::kMeta).size() == 6);
 }
 
 TEST_CASE("reclaim beside writers and readers") {
@@ -153,12 +241,18 @@ TEST_CASE("reclaim beside writers and readers") {
     }
   });
   for (uint64_t id = 2; id <= 6; ++id) {
-    const std::vector<KeyRange> dead = {element_range(id)};
-    if (!engine->reclaim(kData, dead).ok()) ++failures;
+    const std::vector<uint64_t> dead = {id};
+    Reclaimed done;
+    if (engine->add_dead(kCollection, dead) != 1) ++failures;
+    if (!engine->flush().ok()) ++failures;
+    if (!engine->reclaim(kCollection, &done).ok()) ++failures;
   }
   stop = true;
   writer.join();
   reader.join();
+  REQUIRE(engine->flush().ok());
+  REQUIRE(engine->compact(kData, {}).ok());
+  reclaim(&engine);
   CHECK(failures == 0);
   CHECK(count(&engine, 1) == 2000);
   for (uint64_t id = 2; id <= 6; ++id) CHECK(count(&engine, id) == 0);
