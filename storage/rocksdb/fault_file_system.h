@@ -7,6 +7,7 @@
 //   no-space   the same, and no room can be had in advance, as on most full disks
 //   fail-sync  every fsync fails with EIO; what was appended stays readable, and whether it
 //              reached the disk is unknown
+//   read-only  nothing can be written or created: a file system with errors, mounted anew
 // An empty or absent file means a healthy disk. Thread safe.
 #pragma once
 
