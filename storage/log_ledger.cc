@@ -148,6 +148,11 @@ bool LogLedger::newest_is_torn() const {
   return !logs_.empty() && logs_.back()->torn;
 }
 
+uint64_t LogLedger::newest_bytes() const {
+  std::lock_guard lock(mutex_);
+  return logs_.empty() ? 0 : logs_.back()->written.load();
+}
+
 std::vector<std::shared_ptr<LogLedger::Log>> LogLedger::logs() const {
   std::lock_guard lock(mutex_);
   return logs_;

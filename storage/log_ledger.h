@@ -76,6 +76,7 @@ class LogLedger {
   // Before `bytes` are appended to the newest log: kNoSpace when the disk has no room for them.
   Status make_room(uint64_t bytes);
   bool newest_is_torn() const;
+  uint64_t newest_bytes() const;  // written to the newest log
 
  private:
   std::vector<std::shared_ptr<Log>> logs() const;

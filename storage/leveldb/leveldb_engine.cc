@@ -277,8 +277,10 @@ Status LeveldbEngine::do_write(const Batch& batch, Durability durability) {
 Status LeveldbEngine::commit(leveldb::WriteBatch* batch, bool sync) {
   std::lock_guard lock(write_mutex_);
   if (torn_) return {Status::Code::kNoSpace, "the disk was full and is not known to have room"};
-  // LevelDB makes a write wait for the table of an earlier one.
-  if (env_.is_starving()) return {Status::Code::kNoSpace, "a table waits for space"};
+  // A write that fills the memtable waits for the table of the one before.
+  if (env_.is_starving() && ledger_.newest_bytes() > memtable_bytes_ / 4) {
+    return {Status::Code::kNoSpace, "a table waits for space"};
+  }
   if (Status room = ledger_.make_room(batch->ApproximateSize()); !room.ok()) {
     return note(std::move(room));
   }

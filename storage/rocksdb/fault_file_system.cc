@@ -28,6 +28,7 @@ class FaultControl {
     bool no_append = false;
     bool fail_sync = false;
     bool slow_sync = false;
+    bool read_only = false;
   };
 
   explicit FaultControl(std::string path) : path_(std::move(path)) {}
@@ -52,6 +53,7 @@ class FaultControl {
       faults.no_append |= word == "no-space" || word == "no-append";
       faults.fail_sync |= word == "fail-sync";
       faults.slow_sync |= word == "slow-sync";
+      faults.read_only |= word == "read-only";
     }
     return faults;
   }
@@ -74,12 +76,17 @@ IOStatus sync_failed() {
   return IOStatus::IOError("injected: While fsync: Input/output error");
 }
 
+IOStatus read_only() {
+  return IOStatus::IOError("injected: Read-only file system");
+}
+
 class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   FaultFile(std::unique_ptr<FSWritableFile>&& file, std::shared_ptr<FaultControl> control)
       : FSWritableFileOwnerWrapper(std::move(file)), control_(std::move(control)) {}
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    if (control_->current().read_only) return read_only();
     if (!control_->current().no_append) {
       return FSWritableFileOwnerWrapper::Append(data, options, debug);
     }
@@ -141,6 +148,7 @@ class FaultFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<FSWritableFile>* result,
                            IODebugContext* debug) override {
+    if (control_->current().read_only) return read_only();
     return wrap(target()->NewWritableFile(path, options, result, debug), result);
   }
 

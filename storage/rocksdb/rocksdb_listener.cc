@@ -39,6 +39,13 @@ class RocksdbListener : public rocksdb::EventListener {
     if (writes_refused) on_stopped_(to_status(*error));
   }
 
+  // RocksDB itself would wait for as much space as all its memtables could take, and look for it
+  // every five seconds; a compaction may do that.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status error,
+                            bool* auto_recovery) override {
+    if (error.severity() >= rocksdb::Status::Severity::kHardError) *auto_recovery = false;
+  }
+
   void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
     if (info.new_bg_error.ok()) {
       log(fmt::format("RocksDB writes again after: {}", info.old_bg_error.ToString()));

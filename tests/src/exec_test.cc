@@ -116,6 +116,49 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
   CHECK(client.run({"GET", "k"}) == "$1\r\n2\r\n");
 }
 
+TEST_CASE("what a failed commit had expired is due still", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  client.pipeline({{"SET", "a", "1", "PX", "100"}, {"SET", "b", "1"}});
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  server.now_ms += 200;
+  client.run({"DEL", "b"});  // its group removes what is due first
+  CHECK(client.run({"DBSIZE"}) == ":2\r\n");
+  // What may grow is refused until there is space; what cannot is tried.
+  CHECK(client.run({"SET", "c", "1"}).starts_with("-MISCONF"));
+  REQUIRE(failing.try_resume().ok());
+  server.now_ms += 200;
+  CHECK(client.run({"DEL", "b"}) == ":1\r\n");
+  CHECK(client.run({"DBSIZE"}) == ":0\r\n");
+}
+
+TEST_CASE("an id that could not be reserved is not used", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  InProcessClient::Line large = {"SADD", "s"};
+  for (int i = 0; i < 500; ++i) large.push_back("member" + std::to_string(i));
+  data::Store& store = server.services().data.store;
+  storage::Status failure;
+  // What is left of the first block: from here on, the next id takes a reservation.
+  std::string record;
+  const auto reserved = [&] {
+    REQUIRE(store.engine().get(nullptr, storage::Space::kSystem, storage::reserved_ids_key(),
+                               storage::Tier::kDisk, &record, nullptr) == storage::Lookup::kFound);
+    return storage::read_le64(record);
+  };
+  storage::CollectionId last = store.ids().next(&failure);
+  while (last + 1 < reserved()) last = store.ids().next(&failure);
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.run(large).starts_with("-MISCONF"));
+  REQUIRE(failing.try_resume().ok());
+  CHECK(client.run(large) == ":500\r\n");
+  CHECK(reserved() > last + 1);
+}
+
 namespace {
 
 constexpr int kMany = 3000;  // more than the writer copies itself

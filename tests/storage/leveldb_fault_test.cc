@@ -29,7 +29,7 @@ class FaultyDisk : public Disk {
     error_ = error;
     left_ = number;
   }
-  bool has_failed() const { return left_ <= 0; }
+  bool has_failed() const { return error_ == 0; }
 
   ssize_t write(int fd, const char* bytes, size_t count) override {
     if (nth_fails()) return -1;
@@ -56,8 +56,8 @@ class FaultyDisk : public Disk {
 
  private:
   bool nth_fails() {
-    if (left_ <= 0 || --left_ != 0) return false;
-    errno = error_;
+    if (left_ == 0 || --left_ != 0) return false;
+    errno = error_.exchange(0);
     return true;
   }
   std::atomic<int> left_ = 0;
@@ -140,9 +140,9 @@ TEST_CASE("LevelDB: after a failed fsync nothing is written until it is opened a
 TEST_CASE("LevelDB: a full disk refuses writes, and what is written after it lasts") {
   FaultyLeveldb engine;
   for (int i = 0; i < 20; ++i) REQUIRE(engine.put("before" + std::to_string(i)).ok());
-  engine.faults().no_space = true;
+  engine.faults().no_append = true;
   CHECK(engine.put("during").code() == Status::Code::kNoSpace);
-  engine.faults().no_space = false;
+  engine.faults().no_append = false;
   // LevelDB itself would append behind the torn record now, and lose that at the next recovery.
   CHECK(engine.put("during").code() == Status::Code::kNoSpace);
   CHECK_FALSE(engine.has("during"));
@@ -156,6 +156,68 @@ TEST_CASE("LevelDB: a full disk refuses writes, and what is written after it las
     CHECK(engine.has("after" + std::to_string(i)));
   }
   CHECK_FALSE(engine.has("during"));
+}
+
+TEST_CASE("LevelDB: what finds no room in advance is refused, and harms nothing") {
+  FaultyLeveldb engine;
+  REQUIRE(engine.put("before").ok());
+  engine.faults().no_space = true;
+  REQUIRE(engine.put("in the room there is").ok());
+  Status status;
+  for (int i = 0; i < 1000 && status.ok(); ++i) status = engine.put("much");
+  CHECK(status.code() == Status::Code::kNoSpace);
+  CHECK(engine->health() == Health::kNoSpace);
+  CHECK(engine->sync().ok());
+  engine.faults().no_space = false;
+  CHECK(engine->try_resume().ok());
+  CHECK(engine->health() == Health::kHealthy);
+  CHECK(engine.put("after").ok());
+}
+
+TEST_CASE("LevelDB: a table waits for space, and nothing waits for it") {
+  FaultyLeveldb engine;
+  REQUIRE(engine.put("before").ok());
+  engine.faults().no_append = true;
+  std::thread flush([&] { CHECK(engine->flush().ok()); });
+  while (engine->health() == Health::kHealthy) std::this_thread::sleep_for(1ms);
+  CHECK(engine->try_resume().code() == Status::Code::kNoSpace);
+  CHECK(engine->compact(kMeta, {}).code() == Status::Code::kNoSpace);
+  engine.faults().no_append = false;
+  flush.join();
+  CHECK(engine->try_resume().ok());
+  CHECK(engine.put("after", Durability::kSynced).ok());
+}
+
+TEST_CASE("LevelDB: whichever call to the disk fails, nothing acknowledged is lost") {
+  const int error = GENERATE(ENOSPC, EIO);
+  bool failed = true;
+  int number = 0;
+  while (failed) {
+    INFO("call " << ++number << ", errno " << error);
+    FaultyLeveldb engine;
+    engine.faults().fail_call(number, error);
+    std::vector<std::string> acknowledged;
+    const auto put = [&](const std::string& key, Durability durability) {
+      if (engine.put(key, durability).ok()) acknowledged.push_back(key);
+    };
+    for (int i = 0; i < 4; ++i) put("a" + std::to_string(i), Durability::kBuffered);
+    (void)engine->sync();
+    (void)engine->flush();
+    for (int i = 0; i < 3; ++i) put("b" + std::to_string(i), Durability::kSynced);
+    failed = engine.faults().has_failed();
+    engine.faults().fail_call(0, 0);
+    CHECK((failed || acknowledged.size() == 7));
+    if (engine->health() == Health::kNoSpace) {
+      for (int i = 0; i < 100 && !engine->try_resume().ok(); ++i) std::this_thread::sleep_for(10ms);
+      put("healed", Durability::kSynced);
+      CHECK(acknowledged.back() == "healed");
+    }
+    for (const std::string& key : acknowledged) CHECK(engine.has(key));
+    engine.reopen();
+    for (const std::string& key : acknowledged) CHECK(engine.has(key));
+    CHECK(engine.put("after", Durability::kSynced).ok());
+  }
+  CHECK(number > 10);
 }
 
 }  // namespace ingot::storage

@@ -1,4 +1,6 @@
 // RocksDB on a disk that fails: a failing fsync, and a full disk that gets space again.
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -8,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "storage/rocksdb/rocksdb_engine.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -57,6 +60,77 @@ class FaultyEngine {
   std::mutex mutex_;
   std::vector<Status::Code> reported_;  // guarded by mutex_
   TestEngine engine_;
+};
+
+// Fails one call to the disk, once. Any thread.
+class OneFault {
+ public:
+  // The Nth from now on; 0: none.
+  void fail_call(int number, rocksdb::IOStatus with) {
+    std::lock_guard lock(mutex_);
+    left_ = number;
+    status_ = std::move(with);
+  }
+  bool pending() {
+    std::lock_guard lock(mutex_);
+    return left_ > 0;
+  }
+  rocksdb::IOStatus next() {
+    std::lock_guard lock(mutex_);
+    return left_ > 0 && --left_ == 0 ? status_ : rocksdb::IOStatus::OK();
+  }
+
+ private:
+  std::mutex mutex_;
+  int left_ = 0;              // guarded by mutex_
+  rocksdb::IOStatus status_;  // guarded by mutex_
+};
+
+class OneFaultFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  OneFaultFile(std::unique_ptr<rocksdb::FSWritableFile>&& file, OneFault* fault)
+      : FSWritableFileOwnerWrapper(std::move(file)), fault_(fault) {}
+  rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = fault_->next();
+    return status.ok() ? FSWritableFileOwnerWrapper::Append(data, options, debug) : status;
+  }
+  rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                           const rocksdb::DataVerificationInfo& /*verification*/,
+                           rocksdb::IODebugContext* debug) override {
+    return Append(data, options, debug);
+  }
+  rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                         rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = fault_->next();
+    return status.ok() ? FSWritableFileOwnerWrapper::Sync(options, debug) : status;
+  }
+  rocksdb::IOStatus Allocate(uint64_t offset, uint64_t bytes, const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = fault_->next();
+    return status.ok() ? FSWritableFileOwnerWrapper::Allocate(offset, bytes, options, debug)
+                       : status;
+  }
+
+ private:
+  OneFault* const fault_;
+};
+
+class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  explicit OneFaultFileSystem(OneFault* fault)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), fault_(fault) {}
+  const char* Name() const override { return "ingot.one_fault"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, debug);
+    if (status.ok()) *result = std::make_unique<OneFaultFile>(std::move(*result), fault_);
+    return status;
+  }
+
+ private:
+  OneFault* const fault_;
 };
 
 // Until writing works again, at most 20 seconds: RocksDB looks for space every five.
@@ -150,6 +224,85 @@ TEST_CASE("RocksDB: a disk that fills up during a flush heals, too") {
   CHECK(engine->put(kMeta, "more", "v").ok());
   engine.reopen();
   CHECK(engine->scan(kMeta).size() == 501);
+}
+
+TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") {
+  FaultyEngine engine;
+  REQUIRE(engine->put(kMeta, "before", "v").ok());
+  engine.set_faults("no-append");
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  CHECK((*engine)->sync().ok());
+  CHECK((*engine)->health() == Health::kNoSpace);
+  engine.set_faults("");
+  REQUIRE(heal(&**engine).ok());
+  REQUIRE(engine->put(kMeta, "after", "v").ok());
+  engine.reopen();
+  CHECK(engine->scan(kMeta) == Records{{"after", "v"}, {"before", "v"}});
+}
+
+TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading") {
+  FaultyEngine engine;
+  REQUIRE(engine->put(kMeta, "before", "v").ok());
+  REQUIRE((*engine)->flush().ok());
+  REQUIRE(engine->put(kMeta, "later", "v").ok());
+  engine.set_faults("read-only");
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kIo);
+  CHECK_FALSE((*engine)->flush().ok());
+  CHECK((*engine)->sync().code() == Status::Code::kIo);
+  CHECK((*engine)->health() == Health::kUndecided);
+  CHECK(engine->get(kMeta, "before") == "v");
+  CHECK(engine->get(kMeta, "later") == "v");
+  engine.reopen();
+  CHECK(engine->scan(kMeta) == Records{{"before", "v"}, {"later", "v"}});
+}
+
+TEST_CASE("RocksDB: whichever call to the disk fails, nothing acknowledged is lost") {
+  const bool full = GENERATE(true, false);
+  rocksdb::IOStatus failure = full ? rocksdb::IOStatus::NoSpace("No space left on device")
+                                   : rocksdb::IOStatus::IOError("Input/output error");
+  failure.SetRetryable(full);
+  bool failed = true;
+  int number = 0;
+  while (failed) {
+    INFO("call " << ++number << ", " << failure.ToString());
+    TemporaryDirectory directory;
+    EngineOptions options = TestEngine::small_options();
+    options.path = directory.file("db");
+    OneFault fault;
+    auto [engine, opened] = RocksdbEngine::open(
+        options, rocksdb::NewCompositeEnv(std::make_shared<OneFaultFileSystem>(&fault)));
+    REQUIRE(opened.ok());
+    std::vector<std::string> acknowledged;
+    const auto put = [&, &db = *engine](const std::string& key, Durability durability) {
+      const auto batch = db.new_batch();
+      batch->put(kMeta, key, noise(3000, 5));
+      if (db.write(*batch, durability).ok()) acknowledged.push_back(key);
+    };
+    const auto check = [&](Engine& db) {
+      std::string value;
+      for (const std::string& key : acknowledged) {
+        CHECK(db.get(nullptr, kMeta, key, Tier::kDisk, &value, nullptr) == Lookup::kFound);
+      }
+    };
+    fault.fail_call(number, failure);
+    for (int i = 0; i < 4; ++i) put("a" + std::to_string(i), Durability::kBuffered);
+    (void)engine->sync();
+    (void)engine->flush();
+    for (int i = 0; i < 3; ++i) put("b" + std::to_string(i), Durability::kSynced);
+    failed = !fault.pending();
+    fault.fail_call(0, failure);
+    CHECK((failed || acknowledged.size() == 7));
+    if (engine->health() == Health::kNoSpace && heal(engine.get()).ok()) {
+      put("healed", Durability::kSynced);
+      CHECK(acknowledged.back() == "healed");
+    }
+    check(*engine);
+    engine.reset();
+    const auto again = must_open("rocksdb", options);
+    check(*again);
+    CHECK(again->health() == Health::kHealthy);
+  }
+  CHECK(number > 10);
 }
 
 }  // namespace ingot::storage
