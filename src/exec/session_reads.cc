@@ -37,11 +37,11 @@ struct Session::PoolRead {
   data::Work work = data::Work::kShort;
   size_t next = 0;  // of the commands
 
-  // False when it goes on where long work goes.
+  // False when it goes on where long work goes: from `next`, behind what it has answered.
   bool run() {
     contract::EncodedReply* out = &slot->reply;
     contract::RespSink reply(*out, resp);
-    if (exec_row != nullptr && next == 0) {
+    if (exec_row != nullptr && work == data::Work::kShort) {
       Accounting accounting(session->services_, *exec_row);
       reply.array(commands.size());
       accounting.kept(reply, nullptr);

@@ -139,7 +139,7 @@ def test_cached_reads_beside_the_commit_of_a_flush(tmp_path, monkeypatch):
                 time.sleep(0.02)
                 flusher.send(*command)
                 times = []
-                while not flusher.has_input(0):
+                while not flusher.has_input():
                     reply, took_ms = timed_ms(client, "GET", "hot")
                     assert reply.value == b"1"
                     times.append(took_ms)
