@@ -54,7 +54,9 @@ def test_small_collections_among_much(engine):
             assert client.pipeline([("SELECT", 1), ("FLUSHDB",)])[-1] == OK
             time.sleep(5.0)  # the collector waits two seconds for more
             wrote = written(server) - before
-            assert wrote < 6 * MB, f"{wrote >> 20} MB were written for {len(keys)} small collections"
+            # LevelDB compacts a table by itself that was looked into in vain some hundred times.
+            bound = 6 * MB if engine == "rocksdb" else 24 * MB
+            assert wrote < bound, f"{wrote >> 20} MB were written for {len(keys)} small collections"
 
 
 @pytest.mark.seconds(150)

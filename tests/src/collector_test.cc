@@ -160,10 +160,15 @@ class Data {
   }
   // An id is gone when nothing of it is in a memtable either: flushes come sooner here than they do
   // by themselves.
-  void wait_until_clean() {
-    eventually([this, polls = 0]() mutable {
-      if (++polls % 50 == 0) REQUIRE(engine_->flush().ok());
-      return count(Space::kGarbage) == 0 && collector_->pending() == 0;
+  void wait_until_clean() { wait_for_garbage(0); }
+  void wait_for_garbage(size_t records) {
+    auto flushed = std::chrono::steady_clock::now();
+    eventually([&] {
+      if (std::chrono::steady_clock::now() - flushed > std::chrono::milliseconds(100)) {
+        REQUIRE(engine_->flush().ok());
+        flushed = std::chrono::steady_clock::now();
+      }
+      return collector_->pending() == 0 && count(Space::kGarbage) == records;
     });
   }
 
@@ -330,10 +335,7 @@ TEST_CASE("a collection that is being built is left alone") {
   data.create(1000, 1);
   data.note({1000});
   data.collector().start();
-  eventually([&, polls = 0]() mutable {
-    if (++polls % 50 == 0) REQUIRE(data.engine().flush().ok());
-    return data.count(Space::kGarbage) == 2;
-  });
+  data.wait_for_garbage(2);
   CHECK(data.records_of(1000) == 0);
   CHECK(data.records_of(linked) + data.records_of(given_up) == 6);
 
