@@ -2,13 +2,14 @@
 """All benchmarks in one run, each of which also runs alone. --quick takes some four minutes."""
 
 import cached
+import churn
 import cold
 import common
 import datatypes
 import large
 import load
 
-SECTIONS = {"cached": cached, "datatypes": datatypes, "cold": cold, "load": load, "large": large}
+SECTIONS = {"cached": cached, "datatypes": datatypes, "cold": cold, "load": load, "large": large, "churn": churn}
 
 
 def main():

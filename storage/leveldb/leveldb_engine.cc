@@ -18,9 +18,9 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 
+#include "storage/dead_ids.h"
 #include "storage/leveldb/leveldb_cursor.h"
 #include "storage/leveldb/leveldb_files.h"
 #include "storage/leveldb/leveldb_status.h"
@@ -125,13 +125,16 @@ class LeveldbEngine : public Engine {
   void flush_memtable();
   // What is dead of one kind, and how far that is deleted.
   struct Dead {
-    std::set<uint64_t> ids;
+    DeadIds ids;
     size_t space = 0;  // of the first id: index in owned_spaces()
     std::string from;  // and where in it the next step begins; empty: at its first key
   };
+  Dead& dead(GarbageKind kind) {
+    return kind == GarbageKind::kCollection ? dead_collections_ : dead_keyspaces_;
+  }
   Status delete_some(GarbageKind kind, Dead* dead, Reclaimed* out);
-  Status delete_piece(const std::string& begin, const std::string& end, std::string* next,
-                      uint64_t* deleted);
+  Status delete_piece(leveldb::Iterator* it, const std::string& begin, const std::string& end,
+                      std::string* next, uint64_t* deleted);
   void note_deleted(const std::string& begin, const std::string& end, uint64_t bytes);
   Status compact_deleted(bool* again);
   Status compact_run(const std::string& begin, const std::string& end);
@@ -162,7 +165,8 @@ class LeveldbEngine : public Engine {
 
   mutable std::mutex reclaim_mutex_;
   // Guarded by reclaim_mutex_:
-  std::map<GarbageKind, Dead> dead_;
+  Dead dead_collections_;
+  Dead dead_keyspaces_;
   // Keys with the space's prefix: what was deleted between them and not compacted since.
   struct Deleted {
     std::string end;
@@ -209,6 +213,8 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
            [this] {
              (void)note({Status::Code::kNoSpace, "a table waits for space"});
            }),
+      dead_collections_{.ids = DeadIds(std::max(kMiB, options.cache_bytes / 16)), .from = {}},
+      dead_keyspaces_{.ids = DeadIds(kMiB), .from = {}},
       rate_(options.compaction_rate) {}
 
 LeveldbEngine::~LeveldbEngine() {
@@ -336,20 +342,15 @@ Status LeveldbEngine::do_try_resume() {
 }
 
 size_t LeveldbEngine::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
-  constexpr size_t kIdsMax = 32 << 10;  // they are soon deleted, and forgotten then
   std::lock_guard lock(reclaim_mutex_);
-  std::set<uint64_t>& dead = dead_[kind].ids;
-  size_t taken = 0;
-  while (taken < ids.size() && dead.size() < kIdsMax) dead.insert(ids[taken++]);
-  return taken;
+  return dead(kind).ids.add(ids);
 }
 
 Status LeveldbEngine::reclaim(GarbageKind kind, Reclaimed* out) {
   std::lock_guard lock(reclaim_mutex_);
   *out = {};
-  Dead& dead = dead_[kind];
-  Status status = delete_some(kind, &dead, out);
-  out->left = dead.ids.size();
+  Status status = delete_some(kind, &dead(kind), out);
+  out->left = dead(kind).ids.size();
   out->again = out->left > 0;
   if (status.ok()) status = compact_deleted(&out->again);
   return status;
@@ -360,47 +361,46 @@ Status LeveldbEngine::delete_some(GarbageKind kind, Dead* dead, Reclaimed* out) 
   constexpr uint64_t kStepBytes = 16 * kMiB;
   const std::span<const Space> spaces = owned_spaces(kind);
   const auto start = std::chrono::steady_clock::now();
+  leveldb::ReadOptions read;
+  read.verify_checksums = true;
+  read.fill_cache = false;
+  // One for the step: of dead ids it sees all there ever will be.
+  const std::unique_ptr<leveldb::Iterator> it(db_->NewIterator(read));
   uint64_t deleted = 0;
-  while (!dead->ids.empty() && deleted < kStepBytes) {
-    const uint64_t id = dead->from.empty() ? *dead->ids.begin()
-                                           : owner_of(kind, std::string_view(dead->from).substr(1));
-    for (; dead->space < spaces.size() && deleted < kStepBytes;) {
-      const std::string begin = prefixed(spaces[dead->space], owned_begin(kind, id));
-      const std::string end = prefixed(spaces[dead->space], owned_end(kind, id));
-      if (dead->from.empty()) dead->from = begin;
-      std::string next;
-      uint64_t bytes = 0;
-      Status status = delete_piece(dead->from, end, &next, &bytes);
-      if (!status.ok()) return status;
-      if (bytes > 0) note_deleted(begin, end, bytes);
-      deleted += bytes;
-      pace(deleted, start);
-      if (!next.empty()) {
-        dead->from = std::move(next);
-        continue;
-      }
-      if (++dead->space < spaces.size()) {
-        dead->from = prefixed(spaces[dead->space], owned_begin(kind, id));
-      }
+  uint64_t id = dead->from.empty() ? 0 : owner_of(kind, std::string_view(dead->from).substr(1));
+  while (deleted < kStepBytes) {
+    if (dead->from.empty()) {
+      const auto run = dead->ids.next(out->gone.empty() ? 0 : id + 1);
+      if (!run) break;
+      id = run->first;
+      dead->from = prefixed(spaces[dead->space], owned_begin(kind, id));
     }
-    if (dead->space < spaces.size()) break;
+    const std::string begin = prefixed(spaces[dead->space], owned_begin(kind, id));
+    const std::string end = prefixed(spaces[dead->space], owned_end(kind, id));
+    std::string next;
+    uint64_t bytes = 0;
+    Status status = delete_piece(it.get(), dead->from, end, &next, &bytes);
+    if (!status.ok()) return status;
+    if (bytes > 0) note_deleted(begin, end, bytes);
+    deleted += bytes;
+    pace(deleted, start);
+    if (next.empty() && ++dead->space < spaces.size()) {
+      next = prefixed(spaces[dead->space], owned_begin(kind, id));
+    }
+    dead->from = std::move(next);
+    if (!dead->from.empty()) continue;
     dead->space = 0;
-    dead->from.clear();
-    dead->ids.erase(id);
     out->gone.push_back(id);
   }
   std::ranges::sort(out->gone);
+  dead->ids.remove(out->gone);
   return {};
 }
 
 // A batch of deletions; `*next` stays empty when they reach the end.
-Status LeveldbEngine::delete_piece(const std::string& begin, const std::string& end,
-                                   std::string* next, uint64_t* deleted) {
+Status LeveldbEngine::delete_piece(leveldb::Iterator* it, const std::string& begin,
+                                   const std::string& end, std::string* next, uint64_t* deleted) {
   constexpr size_t kBatchBytes = 64 * 1024;  // small: writes of commands wait behind each batch
-  leveldb::ReadOptions read;
-  read.verify_checksums = true;
-  read.fill_cache = false;
-  const std::unique_ptr<leveldb::Iterator> it(db_->NewIterator(read));
   leveldb::WriteBatch batch;
   for (it->Seek(begin); it->Valid() && it->key().compare(end) < 0; it->Next()) {
     if (batch.ApproximateSize() >= kBatchBytes) {

@@ -80,11 +80,12 @@ rocksdb::BlockBasedTableOptions make_table_options(Space space, const EngineOpti
 
 MemoryPlan plan_memory(uint64_t cache_bytes) {
   MemoryPlan plan;
-  plan.memtables = std::clamp<uint64_t>(cache_bytes / 4, 4 * kMiB, 512 * kMiB);
+  // Bounded for what a start after a crash has to read again: some ten milliseconds for a megabyte.
+  plan.memtables = std::clamp<uint64_t>(cache_bytes / 4, 4 * kMiB, 256 * kMiB);
   plan.memtable = plan.memtables / kMemtablesPerSpace;
   // As large as the level 0 that is merged into it, so that each byte is rewritten few times.
   plan.level_base = std::max<uint64_t>(64 * kMiB, kMemtablesPerSpace * plan.memtable);
-  plan.wal_max = std::max<uint64_t>(64 * kMiB, 2 * plan.memtables);
+  plan.wal_max = std::max<uint64_t>(64 * kMiB, plan.memtables);
   // A dozen files at once: 2 MB for each doubled what a server of 32 MB took in all.
   plan.readahead = std::clamp<uint64_t>(cache_bytes / 256, 256 * kKiB, 2 * kMiB);
   return plan;

@@ -114,14 +114,14 @@ TEST_CASE("dead ids go with the engine's own compactions, and no other does") {
 
 TEST_CASE("an id is not gone before all of it is") {
   TestEngine engine("rocksdb");
-  fill(&engine, 1, 300, 100);
+  for (uint64_t id = 1; id <= 8; ++id) fill(&engine, id, 300, 100);
   REQUIRE(engine->flush().ok());
-  for (uint64_t id = 2; id <= 9; ++id) fill(&engine, id, 300, 100);  // in memory
+  fill(&engine, 9, 300, 100);  // in memory
   fill(&engine, 1, 3, 100);
-  die(&engine, {1, 2});
+  die(&engine, {1, 9});
   CHECK(reclaim(&engine).empty());
   REQUIRE(engine->flush().ok());
-  CHECK(reclaim(&engine) == std::vector<uint64_t>{2});  // a ninth of the files is not worth it
+  CHECK(reclaim(&engine) == std::vector<uint64_t>{9});  // an eighth of a file is not worth it
   CHECK(count(&engine, 1) == 300);
   REQUIRE(engine->compact(kData, {}).ok());
   CHECK(reclaim(&engine) == std::vector<uint64_t>{1});
@@ -151,32 +151,35 @@ TEST_CASE("the disk space of large collections comes back") {
   if (!engine.persistent()) return;
   INFO(engine.name());
   const bool compacted = GENERATE(false, true);
-  for (uint64_t id = 1; id <= 8; ++id) fill(&engine, id, 4000, 1000);
+  for (uint64_t id = 1; id <= 8; ++id) fill(&engine, id, 2000, 1000);
   REQUIRE(engine->flush().ok());
   if (compacted) REQUIRE(engine->compact(kData, {}).ok());
-  CHECK(settled_disk_bytes(&engine, 34'000'000) > 32'000'000);
+  CHECK(settled_disk_bytes(&engine, 17'000'000) > 16'000'000);
   die(&engine, {2, 3, 4, 5, 6, 7});
-  reclaim(&engine);
-  // LevelDB keeps up to one file's worth of what is dead.
-  CHECK(settled_disk_bytes(&engine, 14'000'000) < 14'000'000);
-  CHECK(count(&engine, 1) == 4000);
-  CHECK(count(&engine, 8) == 4000);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (engine->stats().disk_bytes > 7'000'000 && std::chrono::steady_clock::now() < end) {
+    reclaim(&engine);  // may find that a compaction has the files
+    std::this_thread::sleep_for(10ms);
+  }
+  CHECK(engine->stats().disk_bytes <= 7'000'000);
+  CHECK(count(&engine, 1) == 2000);
+  CHECK(count(&engine, 8) == 2000);
 }
 
 TEST_CASE("a little that is dead in much that lives is not worth the work") {
   TestEngine engine(GENERATE(from_range(engines_under_test())));
   if (!engine.persistent()) return;
   INFO(engine.name());
-  fill_sessions(&engine, 1, 16'000);
+  fill_sessions(&engine, 1, 4'000);
   std::vector<uint64_t> dead;
-  for (uint64_t id = 50; id <= 16'000; id += 50) dead.push_back(id);
+  for (uint64_t id = 50; id <= 4'000; id += 50) dead.push_back(id);
   const uint64_t before = engine->stats().bytes_written;
   die(&engine, dead);
   uint64_t left = 0;
   const size_t gone = reclaim(&engine, &left).size();
   CHECK(gone + left == dead.size());
   CHECK(engine->stats().reclaim_rewritten == 0);
-  CHECK(engine->stats().bytes_written - before < 1'000'000);
+  CHECK(engine->stats().bytes_written - before < 500'000);
 }
 
 TEST_CASE("what is written again is less than three times what comes back") {
