@@ -43,7 +43,10 @@ bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
   return encode(*mark) == record;
 }
 
-LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {
+LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {}
+
+void LogLedger::begin_marking() {
+  std::lock_guard lock(sync_mutex_);
   const std::string path = directory_ + "/" + std::string(kMarkFile);
   if (!read_synced_mark(directory_, &marked_)) {
     marked_ = {};

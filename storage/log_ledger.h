@@ -58,6 +58,9 @@ class LogLedger {
   LogLedger(const LogLedger&) = delete;
   LogLedger& operator=(const LogLedger&) = delete;
 
+  // Once the engine has opened what there was: until then the mark is another run's.
+  void begin_marking();
+
   // For the file layer.
   bool is_in_directory(const std::string& path) const;
   // A log begins empty, behind all those before it.

@@ -116,8 +116,9 @@ class LeveldbLog : public leveldb::WritableFile {
   leveldb::Status Sync() override {
     leveldb::Status status = Flush();
     if (!status.ok()) return status;
-    const Status synced = log_->env->ledger_->sync(*log_->entry);
-    return synced.ok() ? status : leveldb::Status::IOError(synced.message());
+    if (log_->env->ledger_->sync(*log_->entry).ok()) return status;
+    // Not by its own words, which may be those of a full disk.
+    return leveldb::Status::IOError(log_->path, "cannot sync");
   }
   // Gives back the room that it was given in advance.
   leveldb::Status Close() override {
@@ -179,7 +180,7 @@ class TableFile : public leveldb::WritableFile {
     if (leveldb::Status status = Flush(); !status.ok()) return status;
     if (env_->disk_->sync(fd_) == 0) return leveldb::Status::OK();
     // Even for lack of space: what was to be written may be gone.
-    return leveldb::Status::IOError(path_, std::string("cannot sync: ") + std::strerror(EIO));
+    return leveldb::Status::IOError(path_, "cannot sync");
   }
   leveldb::Status Close() override {
     if (fd_ < 0) return leveldb::Status::OK();

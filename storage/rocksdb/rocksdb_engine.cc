@@ -145,6 +145,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   db_.reset(db);
   std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
   default_handle_ = handles.back();
+  ledger_.begin_marking();
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "storage/codec.h"
 #include "storage/memory/memory_engine.h"
 #include "tests/src/in_process.h"
 
@@ -212,7 +213,7 @@ TEST_CASE("what the pool cannot build fails its command at once", "[exec]") {
   REQUIRE(failing.try_resume().ok());
   failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
   CHECK(client.pipeline({{"MULTI"}, {"SET", "k", "v"}, {"COPY", "s", "t"}, {"EXEC"}})
-            .ends_with("-MISCONF Errors writing to the AOF file: No space left on device\r\n"));
+            .ends_with("MISCONF Errors writing to the AOF file: No space left on device\r\n"));
   REQUIRE(failing.try_resume().ok());
   CHECK(client.pipeline({{"EXISTS", "t", "k"}, {"COPY", "s", "t"}, {"SCARD", "t"}, {"DBSIZE"}}) ==
         ":0\r\n:1\r\n:3000\r\n:2\r\n");

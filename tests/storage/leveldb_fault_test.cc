@@ -20,8 +20,8 @@ constexpr Space kMeta = Space::kMeta;
 // Any thread.
 class FaultyDisk : public Disk {
  public:
-  std::atomic<bool> no_space = false;   // neither to write nor in advance
-  std::atomic<bool> no_append = false;  // to write: half of it is written
+  std::atomic<bool> no_room = false;    // in advance
+  std::atomic<bool> no_append = false;  // half of it is written
   std::atomic<bool> fail_sync = false;
   std::atomic<int> syncs = 0;
   // The Nth call from now on fails with this errno, whatever it is; 0: none does.
@@ -33,7 +33,7 @@ class FaultyDisk : public Disk {
 
   ssize_t write(int fd, const char* bytes, size_t count) override {
     if (nth_fails()) return -1;
-    if (!no_space && !no_append) return Disk::write(fd, bytes, count);
+    if (!no_append) return Disk::write(fd, bytes, count);
     if (count > 1) return Disk::write(fd, bytes, count / 2);
     errno = ENOSPC;
     return -1;
@@ -49,7 +49,7 @@ class FaultyDisk : public Disk {
   }
   int allocate(int fd, off_t offset, off_t bytes) override {
     if (nth_fails()) return -1;
-    if (!no_space) return Disk::allocate(fd, offset, bytes);
+    if (!no_room) return Disk::allocate(fd, offset, bytes);
     errno = ENOSPC;
     return -1;
   }
@@ -161,14 +161,14 @@ TEST_CASE("LevelDB: a full disk refuses writes, and what is written after it las
 TEST_CASE("LevelDB: what finds no room in advance is refused, and harms nothing") {
   FaultyLeveldb engine;
   REQUIRE(engine.put("before").ok());
-  engine.faults().no_space = true;
+  engine.faults().no_room = true;
   REQUIRE(engine.put("in the room there is").ok());
   Status status;
   for (int i = 0; i < 1000 && status.ok(); ++i) status = engine.put("much");
   CHECK(status.code() == Status::Code::kNoSpace);
   CHECK(engine->health() == Health::kNoSpace);
   CHECK(engine->sync().ok());
-  engine.faults().no_space = false;
+  engine.faults().no_room = false;
   CHECK(engine->try_resume().ok());
   CHECK(engine->health() == Health::kHealthy);
   CHECK(engine.put("after").ok());

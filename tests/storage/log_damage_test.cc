@@ -60,6 +60,13 @@ TEST_CASE("a damaged log") {
     engine.reopen();
     CHECK(engine.get(Space::kMeta, "after") == "v");
   }
+  SECTION("with a hole, and nobody knows what was synced, it is refused") {
+    std::filesystem::remove(engine.directory().file("db") + "/SYNCED");
+    overwrite(log, bytes * 3 / 4, "damage");
+    const auto [opened, status] = open_engine(engine.name(), engine.options());
+    CHECK(opened == nullptr);
+    CHECK(status.code() == Status::Code::kCorruption);
+  }
   SECTION("damaged in what was synced, it is refused rather than shortened") {
     const int way = GENERATE(0, 1, 2);
     if (way == 0) overwrite(log, bytes / 4, "damage");

@@ -137,7 +137,7 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
 Status heal(Engine* engine) {
   const auto end = std::chrono::steady_clock::now() + 20s;
   Status status = engine->try_resume();
-  while (!status.ok() && std::chrono::steady_clock::now() < end) {
+  while (status.code() == Status::Code::kNoSpace && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(20ms);
     status = engine->try_resume();
   }
@@ -285,13 +285,13 @@ TEST_CASE("RocksDB: whichever call to the disk fails, nothing acknowledged is lo
       }
     };
     fault.fail_call(number, failure);
-    for (int i = 0; i < 4; ++i) put("a" + std::to_string(i), Durability::kBuffered);
+    for (int i = 0; i < 2; ++i) put("a" + std::to_string(i), Durability::kBuffered);
     (void)engine->sync();
     (void)engine->flush();
-    for (int i = 0; i < 3; ++i) put("b" + std::to_string(i), Durability::kSynced);
+    for (int i = 0; i < 2; ++i) put("b" + std::to_string(i), Durability::kSynced);
     failed = !fault.pending();
     fault.fail_call(0, failure);
-    CHECK((failed || acknowledged.size() == 7));
+    CHECK((failed || acknowledged.size() == 4));
     if (engine->health() == Health::kNoSpace && heal(engine.get()).ok()) {
       put("healed", Durability::kSynced);
       CHECK(acknowledged.back() == "healed");

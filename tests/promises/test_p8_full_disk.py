@@ -1,0 +1,97 @@
+"""P4 and P8 on a file system that is really full: the server stays, deletes go on, growth is refused
+until there is space, and nothing acknowledged is lost or mixed up.
+
+A small tmpfs stands in for the disk, so this needs the right to mount one.
+"""
+
+import os
+import pathlib
+import subprocess
+import threading
+
+import pytest
+from harness import OK, eventually, ingot
+from support.servers import Server, self_check
+
+HEALED_WITHIN_SECONDS = 15
+MEMBERS = 300
+
+
+def mounted(path):
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=72m", "tmpfs", str(path)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    path = tmp_path / "disk"
+    if self_check() or not mounted(path):
+        pytest.skip("settings that only Ingot has, on a file system of its own")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fill(path):
+    """Takes all the space there is; the file to remove."""
+    ballast = path / "ballast"
+    descriptor = os.open(ballast, os.O_CREAT | os.O_WRONLY)
+    try:
+        while True:
+            os.write(descriptor, bytes(65536))
+    except OSError:
+        return ballast
+    finally:
+        os.close(descriptor)
+
+
+def refused(reply):
+    assert not reply.is_error() or reply.value.startswith(b"MISCONF"), reply
+    return reply.is_error()
+
+
+def add_set(client, number):
+    return not refused(client.call("SADD", f"set:{number}", *(f"{number}:{i}" for i in range(MEMBERS))))
+
+
+@pytest.mark.parametrize("filled_by", ["itself", "others"])
+@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+def test_a_full_disk(engine, appendfsync, filled_by, small_disk, rng):
+    options = {"engine": engine, "appendfsync": appendfsync, "min-free-disk": 0}
+    server = Server.ingot(engine, options, directory=small_disk)
+    server.log_path = pathlib.Path(f"{small_disk}.log")
+    with server, server.client(timeout=30) as client:
+        values, sets = 0, []
+        others = threading.Thread(target=fill, args=(small_disk,))
+        while not refused(client.call("SET", f"value:{values}", rng.randbytes(20_000))):
+            values += 1
+            if values % 20 == 0 and add_set(client, values):
+                sets.append(values)
+            client.call("SET", f"short:{values}", "v", "PX", 1500)
+            if values == 300 and filled_by == "others":
+                others.start()
+        if filled_by == "others":
+            others.join()
+        assert values > 300 and len(sets) > 10
+        # Reads and deletes go on, and what goes makes room.
+        assert client.call("STRLEN", "value:7").value == 20_000
+        if filled_by == "others":
+            refused(client.call("DEL", "value:7"))
+            (small_disk / "ballast").unlink()
+        for number in range(values):
+            eventually(lambda: not refused(client.call("DEL", f"value:{number}")), HEALED_WITHIN_SECONDS, "DEL")
+        took = eventually(lambda: client.call("SET", "probe", "x") == OK, HEALED_WITHIN_SECONDS, "space")
+        print(f"{values} values, writes worked again after {took:.1f} s")
+        for number in range(10_000, 10_050):
+            assert add_set(client, number)
+            sets.append(number)
+        # Nothing is left of what expired meanwhile, and no set has another's members.
+        eventually(lambda: client.call("DBSIZE").value == len(sets) + 1, HEALED_WITHIN_SECONDS, "expiry")
+        server.restart(kill=True)
+        with server.client(timeout=30) as again:
+            for number in range(20_000, 20_050):
+                assert add_set(again, number)
+                sets.append(number)
+            for number in sets:
+                members = {member.value for member in again.call("SMEMBERS", f"set:{number}").value}
+                assert members == {b"%d:%d" % (number, i) for i in range(MEMBERS)}
