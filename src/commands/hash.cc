@@ -102,8 +102,9 @@ void hdel(WriteContext& ctx, Args args) {
   if (is_large_removal(hash.record(), args.size() - 2)) {
     const auto rest = leave_rest(
         ctx, args[1], hash.record(),
-        [gone = Named(args.subspan(2))](types::KeyReader& keys, const types::Record& record,
-                                        const types::PutElement& put, data::SpillSort&) {
+        [names = args.subspan(2)](types::KeyReader& keys, const types::Record& record,
+                                  const types::PutElement& put, data::SpillSort&) {
+          const Named gone(names.begin(), names.end());
           return types::rest_of_hash(keys.data(), record, keys.now_ms(), put,
                                      [&](std::string_view field) { return gone.contains(field); });
         });

@@ -6,7 +6,6 @@
 
 #include "src/commands/sorted_reply.h"
 #include "src/data/piece_source.h"
-#include "src/data/store.h"
 
 namespace ingot::commands {
 
@@ -46,7 +45,7 @@ void reply_taken(contract::WriteContext& ctx, std::shared_ptr<data::SpillSort> t
                  WriteTaken write) {
   const ItemRange all{.first = 0, .count = taken->size()};
   reply_sorted({.data = ctx.data,
-                .view = all.count > contract::kHeldElements ? ctx.data.store.view() : nullptr,
+                .view = all.count > contract::kHeldElements ? data::latest_view(ctx.data) : nullptr,
                 .reader = ctx.keys.data(),
                 .reply = ctx.reply},
                std::move(taken), all,

@@ -30,18 +30,9 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
                                      const types::Record& before, const RestOf& rest_of,
                                      types::Touch touch = types::Touch::kModified);
 
-// The elements that a command names.
-class Named {
- public:
-  // Views of the arguments, which live until the command is answered.
-  explicit Named(contract::Args names)
-      : names_(std::make_shared<Names>(names.begin(), names.end())) {}
-  bool contains(std::string_view name) const { return names_->contains(name); }
-
- private:
-  using Names = std::unordered_set<std::string_view>;
-  std::shared_ptr<const Names> names_;
-};
+// The elements that a command names: views of the arguments, which live until it is answered. Very
+// many take their time: in the pool.
+using Named = std::unordered_set<std::string_view>;
 
 // The key under which the next item is added to what is taken.
 std::string next_place(const data::SpillSort& taken, bool reverse = false);

@@ -36,9 +36,10 @@ void srem(WriteContext& ctx, Args args) {
   if (is_large_removal(set.record(), args.size() - 2)) {
     const auto rest =
         leave_rest(ctx, args[1], set.record(),
-                   [gone = Named(args.subspan(2)), limits = set_limits(ctx)](
+                   [names = args.subspan(2), limits = set_limits(ctx)](
                        types::KeyReader& keys, const types::Record& record,
                        const types::PutElement& put, data::SpillSort&) {
+                     const Named gone(names.begin(), names.end());
                      types::BuiltValue built = types::rest_of_set(
                          keys.data(), record, limits, put,
                          [&](std::string_view member) { return gone.contains(member); });

@@ -122,9 +122,10 @@ void zrem(WriteContext& ctx, Args args) {
   if (is_large_removal(set.record(), args.size() - 2, contract::kRemovedSingly)) {
     const auto rest = leave_rest(
         ctx, args[1], set.record(),
-        [gone = Named(args.subspan(2)), limits = zset_limits(ctx)](
+        [names = args.subspan(2), limits = zset_limits(ctx)](
             types::KeyReader& keys, const types::Record& record, const types::PutElement& put,
             data::SpillSort&) {
+          const Named gone(names.begin(), names.end());
           return types::rest_of_sorted_set(
               keys.data(), record, limits, put,
               [&](uint64_t, std::string_view member, double) { return gone.contains(member); });

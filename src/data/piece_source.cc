@@ -70,4 +70,8 @@ PieceSource::Read read_range(RecordRange range, EncodeRecord encode) {
   };
 }
 
+std::shared_ptr<const View> latest_view(Services& services) {
+  return services.store.view();
+}
+
 }  // namespace ingot::data

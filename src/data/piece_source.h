@@ -58,6 +58,9 @@ class PieceSource final : public net::BodySource {
   std::shared_ptr<State> state_;  // shared with the piece that is being read
 };
 
+// The state of now, for a reply from what was gathered for it alone.
+std::shared_ptr<const View> latest_view(Services& services);
+
 // Reads the records of [lower, upper) in the order of their keys, or the other way round.
 struct RecordRange {
   storage::Space space;

@@ -30,6 +30,14 @@ class Sequence {
     if (model_.erase(item) == 0) return;
     order().remove(item);
   }
+  void remove_between(const std::string& first, const std::string& last) {
+    std::vector<std::string> gone;
+    order().remove_between(first, last, [&](std::string_view item) { gone.emplace_back(item); });
+    const auto begin = model_.lower_bound(first);
+    const auto end = model_.upper_bound(last);
+    REQUIRE(gone == std::vector<std::string>(begin, end));
+    model_.erase(begin, end);
+  }
   void move(const std::string& from, const std::string& to) {
     if (!model_.contains(from) || model_.contains(to)) return;
     model_.erase(from);
@@ -211,6 +219,32 @@ TEST_CASE("a long sequence is built at once, and changed and emptied afterwards"
   sequence.commit();
   while (!sequence.model().empty()) sequence.remove(*sequence.model().rbegin());
   REQUIRE(sequence.records() == 3);
+}
+
+TEST_CASE("stretches are removed leaf by leaf", "[counted_order]") {
+  const uint64_t seed = GENERATE(1, 2, 3);
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  Sequence sequence(each_engine());
+  const uint64_t length = sequence.steps(20'000);
+  std::set<std::string> items;
+  for (uint64_t i = 0; i < length; ++i) items.insert(numbered(4 * i));
+  sequence.build(items);
+  for (int round = 0; round < 8; ++round) {
+    const uint64_t width = round % 2 == 0 ? 40 : length / 2;
+    for (int i = 0; i < 10; ++i) {
+      const uint64_t first = random() % (4 * length);
+      sequence.remove_between(numbered(first), numbered(first + random() % width));
+    }
+    for (uint64_t i = 0; i < length / 20; ++i) sequence.add(numbered(random() % (4 * length)));
+    sequence.check(random);
+    sequence.commit();
+  }
+  sequence.remove_between(numbered(0), numbered(4 * length));
+  REQUIRE(sequence.model().empty());
+  REQUIRE(sequence.records() == 3);
+  sequence.add("again");
+  sequence.check(random);
 }
 
 TEST_CASE("a queue keeps its ranks: filled at one end, emptied at the other", "[counted_order]") {
