@@ -285,7 +285,7 @@ TEST_CASE("a refused command is passed over up to its end", "[parser]") {
     feed.add(std::string_view(bytes).substr(at, step));
     if (at >= refused_from && at < bytes.size() - 100) {
       feed.parser.refuse();
-      REQUIRE(feed.parser.capacity() <= 64 * 1024);
+      REQUIRE(feed.parser.capacity() <= 40 * 1024);
     }
   }
   CHECK(feed.error == "");
