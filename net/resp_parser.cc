@@ -62,7 +62,7 @@ std::span<char> RespParser::prepare(size_t read_bytes) {
   if (bulk_bytes_ >= 0 && !refused_) {
     const size_t whole = pos_ - command_start_ + static_cast<size_t>(bulk_bytes_) + 2;
     room_wanted = std::min(room_wanted, whole - held);
-    useful = whole + kRoomBytesMin;
+    if (args_left_ == 1) useful = whole + kRoomBytesMin;
   }
   if (capacity - end_ < room_wanted) {
     // Growth follows the bytes that came, so a length that was only announced costs nothing.
