@@ -125,7 +125,7 @@ void ConnectionImpl::process_input() {
         deliver();
         if (parser_.held_bytes() > limits.query_buffer_bytes_max.load(std::memory_order_relaxed)) {
           close_for("Closing client that reached max query buffer length");
-        } else if (!may_hold_input(parser_.capacity())) {
+        } else if (!may_hold_input(parser_.held_bytes())) {
           parser_.refuse();
         }
         return;
@@ -157,7 +157,7 @@ void ConnectionImpl::begin_large_argument() {
   flush();
   if (closed_) return;
   if (!sink) {
-    return may_hold_input(parser_.capacity() + bytes) ? parser_.gather() : parser_.refuse();
+    return may_hold_input(parser_.held_bytes() + bytes) ? parser_.gather() : parser_.refuse();
   }
   diversion_ = std::make_unique<Diversion>(Diversion{.sink = sink, .missing = bytes});
   parser_.divert(std::move(sink));

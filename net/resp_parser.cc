@@ -62,7 +62,7 @@ std::span<char> RespParser::prepare(size_t read_bytes) {
   if (bulk_bytes_ >= 0 && !refused_) {
     const size_t whole = pos_ - command_start_ + static_cast<size_t>(bulk_bytes_) + 2;
     room_wanted = std::min(room_wanted, whole - held);
-    useful = whole + kRoomBytesMin;
+    if (args_left_ == 1) useful = whole + kRoomBytesMin;
   }
   if (capacity - end_ < room_wanted) {
     // Growth follows the bytes that came, so a length that was only announced costs nothing.
@@ -196,6 +196,12 @@ void RespParser::refuse() {
   if (const auto args = arguments_so_far(); !args.empty() && args[0].size() <= kNameBytesMax) {
     name = args[0];
   }
+  if (bulk_bytes_ >= 0) {
+    const auto argument = static_cast<uint64_t>(bulk_bytes_) + 2;
+    const size_t at_hand = std::min<uint64_t>(argument, unparsed());
+    pos_ += at_hand;
+    pass_over_ = argument - at_hand;
+  }
   const std::string_view rest(data() + pos_, unparsed());
   auto fresh = BatchPool::take(std::max(kNameBytesMax + rest.size(), BatchPool::kSmallBytes));
   std::ranges::copy(name, fresh->buffer.get());
@@ -207,7 +213,6 @@ void RespParser::refuse() {
   BatchPool::give_back(std::exchange(batch_, std::move(fresh)));
   sink_.reset();
   diverted_index_ = 0;
-  if (bulk_bytes_ >= 0) pass_over_ = static_cast<uint64_t>(bulk_bytes_) + 2;
 }
 
 RespParser::Step RespParser::fail(std::string_view text) {

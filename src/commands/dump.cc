@@ -13,6 +13,7 @@
 #include "src/commands/zset_key.h"
 #include "src/contract/errors.h"
 #include "src/contract/thresholds.h"
+#include "src/data/built_argument.h"
 #include "src/data/built_value.h"
 #include "src/data/piece_source.h"
 #include "src/data/restored_value.h"
@@ -48,7 +49,7 @@ void dump(ReadContext& ctx, Args args) {
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
   if (record.collection() && !ctx.keys.data().begin_walk(record.collection()->count)) return;
   if (is_long_string(record)) return dump_long_string(ctx, record);
-  const auto payload = dump_payload(ctx.data, ctx.keys, record);
+  const auto payload = dump_payload(ctx.config, ctx.keys, record, data::held_value_max(ctx.data));
   payload ? ctx.reply.bulk(*payload) : ctx.reply.error(contract::kOutOfMemory);
 }
 
@@ -85,6 +86,11 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, contract::ReplySi
   return std::nullopt;
 }
 
+std::shared_ptr<const data::BuiltArgument> argument_of(const WriteContext& ctx) {
+  if (ctx.argument == nullptr) return nullptr;
+  return ctx.argument->shared_from_this();
+}
+
 void restore(WriteContext& ctx, Args args) {
   ArgReader reader(args, 4);
   const auto options = parse_options(reader, ctx.reply);
@@ -97,15 +103,20 @@ void restore(WriteContext& ctx, Args args) {
   const std::optional<int64_t> ttl = contract::parse_integer(args[2]);
   if (!ttl) return ctx.reply.error(contract::error::kNotInteger);
   if (*ttl < 0) return ctx.reply.error("ERR Invalid TTL value, must be >= 0");
-  const auto value =
-      data::build_value(ctx, {.is_large = args[3].size() > contract::kRestoredByWriterBytes},
-                        [&services = ctx.data, payload = args[3],
-                         limits = types::rdb::StoreLimits{.hash = hash_limits(ctx),
-                                                          .set = set_limits(ctx),
-                                                          .sorted_set = zset_limits(ctx)}](
-                            types::KeyReader& keys, const types::PutElement& put) {
-                          return data::restore_value(services, keys.data(), payload, limits, put);
-                        });
+  if (ctx.argument != nullptr && !ctx.argument->status().ok()) {
+    return ctx.keys.data().latch_error(ctx.argument->status());
+  }
+  const auto value = data::build_value(
+      ctx,
+      {.is_large = ctx.argument != nullptr || args[3].size() > contract::kRestoredByWriterBytes},
+      [&services = ctx.data, payload = args[3], argument = argument_of(ctx),
+       limits =
+           types::rdb::StoreLimits{
+               .hash = hash_limits(ctx), .set = set_limits(ctx), .sorted_set = zset_limits(ctx)}](
+          types::KeyReader& keys, const types::PutElement& put) {
+        return argument ? data::restore_argument(services, keys.data(), *argument, limits, put)
+                        : data::restore_value(services, keys.data(), payload, limits, put);
+      });
   if (!value) return;
   if (!value->error.empty()) return ctx.reply.error(value->error);
   if (exists) ctx.keys.remove(ctx.db, args[1], old);
@@ -149,7 +160,8 @@ constexpr CommandRow kTable[] = {
      .arguments = "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE@3.0.0? "
                   "absttl:pure-token=ABSTTL@5.0.0? seconds:integer=IDLETIME@5.0.0? "
                   "frequency:integer=FREQ@5.0.0?",
-     .handler = restore},
+     .handler = restore,
+     .value_index = 3},
 };
 constexpr auto kRows = contract::family(kGenericFamily, kTable);
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "src/data/services.h"
 #include "src/settings/config.h"
 #include "src/types/rdb/rdb_store.h"
 #include "src/types/string_value.h"
@@ -19,14 +18,13 @@ inline bool is_long_string(const types::Record& record) {
          types::string_length(record) > kDumpedWholeBytes;
 }
 
-// Reads the whole value. Nothing when that is too large for the memory.
-inline std::optional<std::string> dump_payload(const data::Services& services,
-                                               types::KeyReader& keys,
-                                               const types::Record& record) {
-  const auto object =
-      types::rdb::read_object(keys.data(), record, keys.now_ms(), services.bounds.command_bytes);
+// Reads the whole value. Nothing when that takes more than `bytes_max`.
+inline std::optional<std::string> dump_payload(const settings::Config& config,
+                                               types::KeyReader& keys, const types::Record& record,
+                                               uint64_t bytes_max) {
+  const auto object = types::rdb::read_object(keys.data(), record, keys.now_ms(), bytes_max);
   if (!object) return std::nullopt;
-  const auto settings = services.config.settings();
+  const auto settings = config.settings();
   return types::rdb::encode_payload(
       *object,
       {.list_max_listpack_size = settings->list_max_listpack_size,

@@ -15,6 +15,7 @@
 #include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
 #include "src/contract/errors.h"
+#include "src/data/restored_value.h"
 
 namespace ingot::commands {
 namespace {
@@ -212,8 +213,9 @@ class Carrier {
 };
 
 // Sends what the other server does not have yet, as it is now. `earlier` may be null.
-std::shared_ptr<Transfer> send_keys(const data::Services& services, types::KeyReader& keys, int db,
-                                    const Request& request, const Transfer* earlier) {
+std::shared_ptr<Transfer> send_keys(const settings::Config& config, uint64_t held_max,
+                                    types::KeyReader& keys, int db, const Request& request,
+                                    const Transfer* earlier) {
   auto transfer = std::make_shared<Transfer>();
   if (earlier != nullptr) *transfer = *earlier;
   transfer->keys.resize(request.keys.size());
@@ -237,10 +239,11 @@ std::shared_ptr<Transfer> send_keys(const data::Services& services, types::KeyRe
         record.expire_ms() == 0 ? 0 : std::max<int64_t>(1, record.expire_ms() - now_ms());
     const Restore restore{.name = request.keys[i], .ttl_ms = ttl_ms, .replace = replace};
     if (is_long_string(record)) {
-      if (!carrier.restore_long_string(sent, restore, keys.data(), record)) return transfer;
-      continue;
+      if (carrier.restore_long_string(sent, restore, keys.data(), record)) continue;
+      keys.data().reset_outcome();
+      return transfer;
     }
-    const auto payload = dump_payload(services, keys, record);
+    const auto payload = dump_payload(config, keys, record, held_max);
     if (keys.data().failed()) break;
     if (!payload) {
       transfer->fail(contract::kOutOfMemory);
@@ -295,8 +298,9 @@ void migrate(WriteContext& ctx, Args args) {
   const bool here = ctx.in_place && (!ctx.may_block || attempts >= kAttemptsInPool);
   const auto transfer = ctx.from_pool<Transfer>(
       [&](const Transfer& sent) { return is_complete(ctx, request, sent); },
-      [&services = ctx.data, db = ctx.db, request, earlier](types::KeyReader& keys) {
-        return send_keys(services, keys, db, request, earlier.get());
+      [&config = ctx.config, held_max = data::held_value_max(ctx.data), db = ctx.db, request,
+       earlier](types::KeyReader& keys) {
+        return send_keys(config, held_max, keys, db, request, earlier.get());
       },
       here);
   if (!transfer) return;

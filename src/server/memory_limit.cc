@@ -67,7 +67,7 @@ MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes)
   constexpr uint64_t kEngineMin = 8ull << 20;
   constexpr uint64_t kRecordShare = 4;
   constexpr uint64_t kClientsMin = 32ull << 20;
-  constexpr uint64_t kCommandMin = 8ull << 20;
+  constexpr uint64_t kCommandMin = 16ull << 20;
   // Measured: the process needs 50 to 90 MB besides the engine's cache.
   constexpr uint64_t kOverhead = 64ull << 20;
   uint64_t rest = limit_bytes > 2 * kOverhead ? limit_bytes - kOverhead : limit_bytes / 2;

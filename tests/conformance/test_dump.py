@@ -57,6 +57,8 @@ def noise(seed, size, letters):
 
 
 VALUES = {f"string {i}": ([("SET", "k", value)], True) for i, value in enumerate(MIXED)}
+VALUES["a long string"] = ([("SET", "k", random.Random(1).randbytes(3 << 20))], False)
+VALUES["a long string that compresses"] = ([("SET", "k", bytes(range(256)) * (8 << 10))], False)
 for size in (40, 1000, 20000, 300000):
     for letters in (2, 30, 256):
         VALUES[f"string of {size} bytes, {letters} letters"] = ([("SET", "k", noise(size, size, letters))], True)

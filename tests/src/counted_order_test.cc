@@ -135,7 +135,8 @@ TEST_CASE("an order index forgets what changed longest ago, and no more than it 
   OrderIndex index;
   const auto load = [&](storage::CollectionId id) {
     OrderIndex::Nodes nodes;
-    for (int i = 0; i < 1000; ++i) nodes.push_back({.bound = std::to_string(10'000 + i), .count = 1});
+    for (int i = 0; i < 1000; ++i)
+      nodes.push_back({.bound = std::to_string(10'000 + i), .count = 1});
     index.load(id, 1, std::move(nodes));
   };
   for (storage::CollectionId id = 1; id <= kOrders; ++id) {

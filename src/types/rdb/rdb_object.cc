@@ -18,8 +18,6 @@ namespace ingot::types::rdb {
 
 namespace {
 
-constexpr size_t kFooterBytes = 10;
-
 enum class Type : uint8_t {
   kString = 0,
   kList = 1,
@@ -402,39 +400,59 @@ void seal_payload(std::string* body) {
   append_le(body, checksum(*body), 8);
 }
 
-bool payload_intact(std::string_view payload) {
-  if (payload.size() < kFooterBytes) return false;
-  Input footer(payload.substr(payload.size() - kFooterBytes));
+bool footer_fits(std::string_view footer, const RunningSum& before) {
+  Input in(footer);
   uint16_t version;
   uint64_t sum;
-  return footer.le16(&version) && footer.le64(&sum) && version <= kVersion &&
-         sum == checksum(payload.substr(0, payload.size() - 8));
+  return in.le16(&version) && in.le64(&sum) && version <= kVersion && sum == before.value();
 }
 
-struct LongStringDump::Sum {
-  Crc crc;
+bool payload_intact(std::string_view payload) {
+  if (payload.size() < kFooterBytes) return false;
+  RunningSum sum;
+  sum.pass(payload.substr(0, payload.size() - 8));
+  return footer_fits(payload.substr(payload.size() - kFooterBytes), sum);
+}
+
+std::optional<size_t> plain_string_begin(std::string_view payload_begin, uint64_t payload_bytes) {
+  Input in(payload_begin);
+  uint8_t type;
+  uint64_t bytes;
+  if (!in.byte(&type) || static_cast<Type>(type) != Type::kString || !in.length(&bytes)) {
+    return std::nullopt;
+  }
+  const size_t begin = payload_begin.size() - in.left();
+  if (payload_bytes != begin + bytes + kFooterBytes) return std::nullopt;
+  return begin;
+}
+
+struct RunningSum::Crc {
+  rdb::Crc sum;
 };
 
-LongStringDump::LongStringDump(uint64_t bytes)
-    : string_bytes_(bytes), sum_(std::make_unique<Sum>()) {
+RunningSum::RunningSum() : crc_(std::make_unique<Crc>()) {}
+RunningSum::RunningSum(RunningSum&&) noexcept = default;
+RunningSum::~RunningSum() = default;
+
+void RunningSum::pass(std::string_view piece) {
+  crc_->sum.process_bytes(piece.data(), piece.size());
+}
+
+uint64_t RunningSum::value() const {
+  return crc_->sum.checksum();
+}
+
+LongStringDump::LongStringDump(uint64_t bytes) : string_bytes_(bytes) {
   append_type(&head_, Type::kString);
   append_length(&head_, bytes);
   pass(head_);
 }
 
-LongStringDump::LongStringDump(LongStringDump&&) noexcept = default;
-LongStringDump::~LongStringDump() = default;
-
-void LongStringDump::pass(std::string_view piece) {
-  sum_->crc.process_bytes(piece.data(), piece.size());
-}
-
-std::string LongStringDump::footer() const {
+std::string LongStringDump::footer() {
   std::string footer;
   append_le(&footer, kVersion, 2);
-  Sum whole = *sum_;
-  whole.crc.process_bytes(footer.data(), footer.size());
-  append_le(&footer, whole.crc.checksum(), 8);
+  pass(footer);
+  append_le(&footer, sum_.value(), 8);
   return footer;
 }
 

@@ -89,23 +89,44 @@ struct EncodeOptions {
 // What DUMP answers. Elements of forms that are not packed have no order in Redis; ours is kept.
 std::string encode_payload(const Object& object, const EncodeOptions& options = {});
 
+// The checksum of bytes that pass by.
+class RunningSum {
+ public:
+  RunningSum();
+  RunningSum(RunningSum&&) noexcept;
+  ~RunningSum();
+  void pass(std::string_view piece);
+  uint64_t value() const;
+
+ private:
+  struct Crc;
+  std::unique_ptr<Crc> crc_;
+};
+
+inline constexpr size_t kFooterBytes = 10;
+// Whether the last kFooterBytes of a payload are right. `before`: of all that stands before its
+// checksum.
+[[nodiscard]] bool footer_fits(std::string_view footer, const RunningSum& before);
+
+// Where the bytes of a string that is not compressed begin; nothing when the payload, of which this
+// is the beginning, is anything else.
+std::optional<size_t> plain_string_begin(std::string_view payload_begin, uint64_t payload_bytes);
+
 // The dump of a long string, not compressed, around bytes that pass by and are never held.
 class LongStringDump {
  public:
   explicit LongStringDump(uint64_t bytes);
-  LongStringDump(LongStringDump&&) noexcept;
-  ~LongStringDump();
 
   const std::string& head() const { return head_; }
-  void pass(std::string_view piece);  // all the string's bytes in their order
-  std::string footer() const;         // behind them
-  uint64_t bytes() const;             // of the whole dump
+  // All the string's bytes, in their order.
+  void pass(std::string_view piece) { sum_.pass(piece); }
+  std::string footer();    // behind them; once
+  uint64_t bytes() const;  // of the whole dump
 
  private:
-  struct Sum;
-  const uint64_t string_bytes_;
+  uint64_t string_bytes_;
   std::string head_;
-  std::unique_ptr<Sum> sum_;
+  RunningSum sum_;
 };
 
 // Puts version and checksum behind a type and its object.

@@ -1,0 +1,69 @@
+"""P5: a long string leaves by DUMP or MIGRATE, and comes by RESTORE, without being held."""
+
+import pytest
+from harness import MB, OK, ingot
+from large_values import receive_line, receive_value, send_blocks, send_command, slow_socket, store
+from memory_bound import MAXMEMORY, MemoryWatch, limited
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
+
+LARGE = 96 * MB
+OOM = b"OOM command not allowed when used memory > 'maxmemory'."
+
+
+@pytest.mark.seconds(120)
+def test_dump_restore_and_migrate_of_a_string_larger_than_the_memory(engine):
+    with limited(engine) as (server, memory), ingot(engine, maxmemory=MAXMEMORY) as other:
+        with server.client(timeout=60) as client, MemoryWatch(other) as others_memory:
+            store(server, "large", LARGE)
+            with slow_socket(server, buffer_bytes=MB) as source:
+                with slow_socket(other, buffer_bytes=MB) as target:
+                    carry_dump(source, target)
+                    memory.check("DUMP")
+                    others_memory.check("RESTORE")
+                    send_command(target, "GET", "restored")
+                    receive_value(target, LARGE)
+            others_memory.check("GET")
+            assert client.call("MIGRATE", "127.0.0.1", other.port, "large", 0, 60_000) == OK
+            memory.check("MIGRATE")
+            others_memory.check("RESTORE by MIGRATE")
+            with slow_socket(other, buffer_bytes=MB) as target:
+                send_command(target, "GET", "large")
+                receive_value(target, LARGE)
+
+
+def carry_dump(source, target):
+    send_command(source, "DUMP", "large")
+    left = int(receive_line(source)[1:])
+    target.sendall(b"*4\r\n$7\r\nRESTORE\r\n$8\r\nrestored\r\n$1\r\n0\r\n$%d\r\n" % left)
+    left += 2
+    while left:
+        piece = source.recv(min(left, MB))
+        assert piece, "the server hung up"
+        target.sendall(piece)
+        left -= len(piece)
+    assert receive_line(target) == b"+OK"
+
+
+def test_a_wrong_checksum_behind_a_long_string(engine):
+    with limited(engine) as (server, _), server.client() as client:
+        with slow_socket(server, buffer_bytes=MB) as sock:
+            head = b"\x00\x80" + (4 * MB).to_bytes(4, "big")
+            sock.sendall(b"*4\r\n$7\r\nRESTORE\r\n$1\r\nk\r\n$1\r\n0\r\n$%d\r\n" % (4 * MB + 16) + head)
+            send_blocks(sock, 4 * MB)
+            sock.sendall(b"\x0a\x00" + b"checksum" + b"\r\n")
+            assert receive_line(sock) == b"-ERR DUMP payload version or checksum are wrong"
+        assert client.call("EXISTS", "k").value == 0
+
+
+def test_a_dump_that_does_not_fit_is_refused(engine):
+    with limited(engine) as (server, memory), server.client(timeout=30) as client:
+        for number in range(20):
+            assert client.call("RPUSH", "list", b"%d" % number + b"x" * MB).value == number + 1
+        assert client.call("DUMP", "list").value == OOM
+        memory.check("DUMP of a list of 20 MB")
+        with server.client() as target:
+            reply = client.call("MIGRATE", "127.0.0.1", server.port, "list", 1, 10_000)
+            assert reply.value == OOM
+            assert target.call("LLEN", "list").value == 20

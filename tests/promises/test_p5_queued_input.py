@@ -1,0 +1,114 @@
+"""P5 for what clients send: queues of MULTI, transactions that grow, arguments larger than the memory."""
+
+import pytest
+from harness import MB, OK
+from large_values import receive_line, send_command, slow_socket
+from memory_bound import limited
+from support.resp import Reply, encode
+from support.servers import self_check
+
+pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
+
+OOM = b"OOM command not allowed when used memory > 'maxmemory'."
+DISCARDED = b"EXECABORT Transaction discarded because of previous errors."
+UNDONE = b"EXECABORT Transaction discarded because of: " + OOM
+SMALL = b"v" * (900 * 1024)  # no argument of this size is diverted
+
+
+def test_a_transaction_queues_no_more_than_there_is_memory_for(engine):
+    with limited(engine) as (server, memory), server.client(timeout=30) as client:
+        with server.client() as other:
+            assert client.call("MULTI") == OK
+            replies = [client.call("SET", f"key:{number}", SMALL) for number in range(200)]
+            errors = [reply.value for reply in replies if reply.is_error()]
+            assert errors == [OOM]  # from there on nothing is kept, as in Redis
+            assert replies[-1].value == b"QUEUED"
+            memory.check("180 MB queued")
+            assert other.call("SET", "other", "x") == OK
+        assert client.call("EXEC").value == DISCARDED
+        assert client.call("DBSIZE").value == 1
+        # What there is memory for is done, however small its parts.
+        assert client.call("MULTI") == OK
+        for number in range(7):
+            assert client.call("SET", f"key:{number}", SMALL).value == b"QUEUED"
+        for _ in range(5):
+            client.send_raw(encode(("INCR", "counter")) * 1000)
+            assert {client.read().value for _ in range(1000)} == {b"QUEUED"}
+        assert client.call("EXEC").value[-1].value == 5000
+        memory.check("a transaction of 7 MB")
+
+
+@pytest.mark.parametrize("command", [("APPEND", "grown"), ("RPUSH", "list")], ids=lambda c: c[0])
+def test_many_clients_with_open_transactions(engine, command):
+    """All queues together are bounded, and small ones are always taken."""
+    with limited(engine) as (server, memory):
+        clients = [server.client(timeout=30) for _ in range(20)]
+        refused = 0
+        for client in clients:
+            assert client.call("MULTI") == OK
+            refused += any(client.call(*command, SMALL).is_error() for _ in range(8))
+        assert 0 < refused < len(clients)
+        memory.check("twenty queues of 7 MB")
+        with server.client() as small:
+            assert small.call("MULTI") == OK
+            assert small.call("SET", "k", "v").value == b"QUEUED"
+            assert small.call("EXEC") == Reply("array", [OK])
+        done = sum(not client.call("EXEC").is_error() for client in clients)
+        assert done == len(clients) - refused
+        memory.check("and their EXEC")
+        for client in clients:
+            client.close()
+
+
+@pytest.mark.parametrize("grows", ["writes", "replies", "reads"])
+def test_a_transaction_that_grows_is_undone(engine, grows):
+    """Few bytes are queued; what they change, or answer, does not fit."""
+    with limited(engine) as (server, memory), server.client(timeout=60) as client:
+        members = [b"%03d" % number + b"m" * 4000 for number in range(200)]
+        assert client.call("SADD", "set", *members).value == len(members)
+        assert client.call("SET", "string", b"s" * 60_000) == OK
+        # (Longer replies of a transaction that only reads are streamed.)
+        command, times = {"writes": (("SUNIONSTORE", "copy", "set"), 100),
+                          "replies": (("SMEMBERS", "set"), 100),
+                          "reads": (("GET", "string"), 1400)}[grows]  # fmt: skip
+        client.call("MULTI")
+        if grows != "reads":
+            client.call("SET", "before", "x")
+        client.send_raw(encode(command) * times)
+        assert {client.read().value for _ in range(times)} == {b"QUEUED"}
+        assert client.call("EXEC").value == UNDONE
+        memory.check(f"80 MB of {grows}")
+        assert client.call("EXISTS", "before", "copy").value == 0
+        # The connection is as after any EXEC.
+        assert client.call("EXEC").value == b"ERR EXEC without MULTI"
+        assert client.call("SET", "after", "x") == OK
+
+
+# Those of a kind are refused in the same place.
+TAKE_A_VALUE = [("ECHO",), ("HSET", "k", "f"), ("LSET", "list", "0"), ("XADD", "k", "*", "f"),
+                ("MSET", "k"), ("GETRANGE", "k", "0"), ("NOSUCH",)]  # fmt: skip
+
+
+def test_an_argument_larger_than_the_memory_is_refused(engine):
+    """And what stands behind it on the same connection is served."""
+    with limited(engine) as (server, memory), server.client() as client:
+        client.call("RPUSH", "list", "x")
+        for command in TAKE_A_VALUE:
+            with slow_socket(server, buffer_bytes=MB) as sock:
+                send_command(sock, *command, large_bytes=20 * MB)
+                send_command(sock, "SET", "served", command[0])
+                assert receive_line(sock) == b"-" + OOM, command
+                assert receive_line(sock) == b"+OK"
+            assert client.call("GET", "served").value == command[0].encode()
+        assert client.call("DBSIZE").value == 2
+        memory.check("arguments of 20 MB")
+        # Many that are not large themselves; in MULTI they spoil the transaction.
+        words = encode(["SADD", "k"] + [b"w" * 1000] * 20_000)
+        with slow_socket(server, buffer_bytes=MB) as sock:
+            for before, reply in ((b"PING\r\n", b"+PONG"), (b"MULTI\r\n", b"+OK")):
+                sock.sendall(before + words)
+                assert receive_line(sock) == reply
+                assert receive_line(sock) == b"-" + OOM
+            sock.sendall(b"EXEC\r\n")
+            assert receive_line(sock) == b"-" + DISCARDED
+        memory.check("20 MB of arguments")
