@@ -75,7 +75,7 @@ def kinds_of_files(folder):
 @pytest.mark.seconds(240)
 def test_flipped_bits(engine, rng):
     """What is answered from damaged files is right, or an error."""
-    with Server.ingot(engine) as server:
+    with Server.ingot(engine, {"appendfsync": "always"}) as server:  # damage there is no hole
         written(server)
         server.restart()  # some of it in tables,
         with server.client(timeout=30) as client:
