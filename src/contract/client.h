@@ -59,7 +59,7 @@ class Client {
 
   // Whether anybody is at the other end. Each is set once, by the I/O thread, before it tells the
   // writer; whoever works for the client looks when that begins, goes on, and would have to wait.
-  std::atomic<bool> leaving{false};  // sends no more: nothing of it waits for others
+  std::atomic<bool> leaving{false};  // sends no more, or is gone: nothing of it waits for others
   std::atomic<bool> gone{false};     // reads no more: what only reads need not be done
   std::atomic<bool> closed{false};   // runs no more: nothing is remembered for it
 

@@ -11,12 +11,14 @@ namespace ingot::data {
 using storage::kStringChunkBytes;
 
 void BuiltArgument::write(std::string piece, std::move_only_function<void(bool ok)> ready) {
-  services_.readers.submit(
-      [self = shared_from_this(), piece = std::move(piece), ready = std::move(ready)]() mutable {
-        self->take(piece);
-        const bool ok = self->string_->status().ok();
-        self->thread_.post([ready = std::move(ready), ok]() mutable { ready(ok); });
-      });
+  auto task = [self = shared_from_this(), piece = std::move(piece),
+               ready = std::move(ready)]() mutable {
+    self->take(piece);
+    const bool ok = self->string_->status().ok();
+    self->thread_.post([ready = std::move(ready), ok]() mutable { ready(ok); });
+  };
+  // A write may wait for an fsync.
+  services_.readers.submit(std::move(task), Work::kLong);
 }
 
 void BuiltArgument::take(std::string_view piece) {

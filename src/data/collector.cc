@@ -307,7 +307,7 @@ Status Collector::reclaim() {
     if (!done.gone.empty()) look_ms_ = kLookMinMs;
   }
   dead_ = left;
-  look_ms_ = again ? 0 : std::max(look_ms_, kLookFactor * worked_ms_);
+  look_ms_ = again ? kLookMinMs : std::max(look_ms_, kLookFactor * worked_ms_);
   if (full_at_ > 0 && left <= full_at_ / 2) {
     std::lock_guard lock(mutex_);
     sweep_ = true;

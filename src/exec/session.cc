@@ -38,7 +38,7 @@ void Session::on_input_end() {
 }
 
 void Session::on_lost() {
-  client_->gone = true;
+  client_->leaving = client_->gone = true;
   if (connection_ != nullptr) advance();
 }
 

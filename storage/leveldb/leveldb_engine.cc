@@ -376,13 +376,15 @@ Status LeveldbEngine::delete_some(GarbageKind kind, Dead* dead, Reclaimed* out) 
       id = run->first;
       dead->from = prefixed(spaces[dead->space], owned_begin(kind, id));
     }
-    const std::string begin = prefixed(spaces[dead->space], owned_begin(kind, id));
+    const std::string begin = dead->from;
     const std::string end = prefixed(spaces[dead->space], owned_end(kind, id));
     std::string next;
     uint64_t bytes = 0;
-    Status status = delete_piece(it.get(), dead->from, end, &next, &bytes);
+    Status status = delete_piece(it.get(), begin, end, &next, &bytes);
     if (!status.ok()) return status;
-    if (bytes > 0) note_deleted(begin, end, bytes);
+    const std::string& piece_end = next.empty() ? end : next;
+    const uint64_t in_tables = bytes > 0 ? size_of(begin, piece_end) : 0;
+    if (in_tables > 0) note_deleted(begin, piece_end, in_tables);
     deleted += bytes;
     pace(deleted, start);
     if (next.empty() && ++dead->space < spaces.size()) {
@@ -448,10 +450,17 @@ Status LeveldbEngine::compact_deleted(bool* again) {
     *again = true;
     const std::string begin = run->first;
     const std::string end = run->second.end;
+    const uint64_t dead = run->second.bytes;
     deleted_.erase(run);
     Status status = compact_run(begin, end);
-    const uint64_t left = size_of(begin, end);
+    uint64_t left = size_of(begin, end);
     reclaim_rewritten_ += left;
+    if (status.ok() && left > size - std::min(size, dead / 2)) {
+      // A compaction of LevelDB's own has taken what was meant to a deeper level meanwhile.
+      status = compact_run(begin, end);
+      left = size_of(begin, end);
+      reclaim_rewritten_ += left;
+    }
     reclaim_freed_ += size - std::min(size, left);
     return status;
   }

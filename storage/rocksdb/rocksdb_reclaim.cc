@@ -31,8 +31,9 @@ struct RocksdbEngine::Table {
 namespace {
 
 constexpr double kDeadShareMin = 1.0 / 3;
-constexpr uint64_t kPieceBytes = 256 << 20;  // of neighbouring files that are written as one
+constexpr uint64_t kPieceBytes = 128 << 20;  // of neighbouring files that are written as one
 constexpr auto kFlushAfter = std::chrono::minutes(10);
+constexpr auto kFlushLogAfter = std::chrono::seconds(5);
 
 // RocksDB's own work has the files at the moment: later.
 bool is_conflict(const rocksdb::Status& status) {
@@ -85,8 +86,9 @@ Status RocksdbEngine::flush_dead() {
         [&](GarbageKind kind) { return flushed_[dead_index(kind)] < dead(kind).newest(); });
     since = flushed_at_;
   }
-  const bool late = unflushed && std::chrono::steady_clock::now() - since > kFlushAfter;
-  return log_is_long || late ? flush() : Status();
+  const auto age = std::chrono::steady_clock::now() - since;
+  const bool late = (unflushed && age > kFlushAfter) || (log_is_long && age > kFlushLogAfter);
+  return late ? flush() : Status();
 }
 
 uint32_t RocksdbEngine::flushed_epoch(GarbageKind kind) const {
@@ -162,7 +164,6 @@ Status RocksdbEngine::rewrite_dead_files(const std::vector<Table>& tables, bool*
   auto first = tables.end();
   for (auto it = tables.begin(); it != tables.end(); ++it) {
     if (!worth_it(*it)) continue;
-    *again = true;
     if (first == tables.end() || it->dead_share > first->dead_share) first = it;
   }
   if (first == tables.end()) return rewrite_level_0(tables, again);
@@ -174,7 +175,7 @@ Status RocksdbEngine::rewrite_dead_files(const std::vector<Table>& tables, bool*
     piece.push_back(&*it);
     bytes += it->file.size;
   }
-  return rewrite(piece, first->level);
+  return rewrite(piece, first->level, again);
 }
 
 // The files of level 0 can only go to the next level all together, with what they meet there.
@@ -204,13 +205,12 @@ Status RocksdbEngine::rewrite_level_0(const std::vector<Table>& tables, bool* ag
       bytes += static_cast<double>(table.file.size);
     }
     if (busy || dead_bytes < kDeadShareMin * bytes) continue;
-    *again = true;
-    return rewrite(piece, static_cast<int>(base));
+    return rewrite(piece, static_cast<int>(base), again);
   }
   return {};
 }
 
-Status RocksdbEngine::rewrite(const std::vector<const Table*>& piece, int level) {
+Status RocksdbEngine::rewrite(const std::vector<const Table*>& piece, int level, bool* again) {
   rocksdb::CompactionOptions options;
   options.compression = rocksdb::kDisableCompressionOption;  // that of the space
   options.output_file_size_limit = 32 << 20;
@@ -225,6 +225,7 @@ Status RocksdbEngine::rewrite(const std::vector<const Table*>& piece, int level)
       db_->CompactFiles(options, handle(piece.front()->space), names, level, -1, nullptr, &info);
   if (is_conflict(status)) return {};
   if (!status.ok()) return to_status(status);
+  *again = true;  // where one was worth it, others may be
   const uint64_t in = info.stats.total_input_bytes;
   const uint64_t out = info.stats.total_output_bytes;
   reclaim_rewritten_ += out;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "storage/rocksdb/rocksdb_options.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -85,6 +86,12 @@ TEST_CASE("RocksDB: flush and compaction keep to the rate, which changes while t
   engine->set_compaction_rate(0);
   fill(&engine, 750, 1000);
   CHECK(seconds_of([&] { REQUIRE(engine->flush().ok()); }) < 0.4);
+}
+
+TEST_CASE("RocksDB: the log that a start reads again is bounded, whatever the memory") {
+  for (uint64_t cache = 16 << 20; cache <= 64ull << 30; cache *= 4) {
+    CHECK(plan_memory(cache).wal_max <= 256 << 20);
+  }
 }
 
 TEST_CASE("RocksDB: memory stays within its number, which changes while it runs") {
