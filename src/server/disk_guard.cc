@@ -25,11 +25,13 @@ std::optional<std::string> growing_refusal(const settings::Settings& settings,
 }
 
 void DiskGuard::tick(const settings::Settings& settings) {
-  if (ticks_++ % (1000 / kPeriodMs) == 0) stats_ = engine_.stats();
   struct statvfs disk {};
   if (statvfs(settings.dir.c_str(), &disk) != 0) return;
+  const uint64_t free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
+  const bool is_tight = free_bytes < 4 * stats_.headroom_bytes;
+  if (is_tight || ticks_++ % (1000 / kPeriodMs) == 0) stats_ = engine_.stats();
   DiskFigures figures{.used_bytes = stats_.disk_bytes,
-                      .free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize,
+                      .free_bytes = free_bytes,
                       .headroom_bytes = stats_.headroom_bytes};
   // The engine heals only when it is asked to.
   if (engine_.health() == storage::Health::kNoSpace &&

@@ -35,7 +35,7 @@ class DiskGuard {
   storage::Engine& engine_;
   exec::Writer& writer_;
   uint32_t ticks_ = 0;
-  storage::EngineStats stats_;  // once a second
+  storage::EngineStats stats_;  // of the last second, or of now when space is tight
   std::string refusing_;
 };
 

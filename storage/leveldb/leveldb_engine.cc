@@ -139,8 +139,7 @@ class LeveldbEngine : public Engine {
   Status compact_deleted(bool* again);
   Status compact_run(const std::string& begin, const std::string& end);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
-  // Two memtables, and what a compaction writes before it removes what it read.
-  uint64_t headroom() const { return 2 * memtable_bytes_ + 4 * kTableBytes; }
+  uint64_t headroom() const;
   uint64_t size_of(const std::string& begin, const std::string& end) const;
   void log(const std::string& line) const {
     if (on_log_) on_log_(line);
@@ -500,6 +499,16 @@ uint64_t LeveldbEngine::size_of(const std::string& begin, const std::string& end
   uint64_t bytes = 0;
   db_->GetApproximateSizes(&range, 1, &bytes);
   return bytes;
+}
+
+// A compaction of level 0 takes all its tables, each of a memtable, and those below in their range.
+uint64_t LeveldbEngine::headroom() const {
+  std::string text;
+  uint64_t tables = 0;
+  if (db_->GetProperty("leveldb.num-files-at-level0", &text)) {
+    std::from_chars(text.data(), text.data() + text.size(), tables);
+  }
+  return (2 + tables) * memtable_bytes_ + 4 * kTableBytes;
 }
 
 EngineStats LeveldbEngine::stats() const {

@@ -135,8 +135,8 @@ def test_a_failed_fsync_makes_the_server_read_only(disk, appendfsync):
 @pytest.mark.parametrize("appendfsync, ending", [("always", "kill"), ("everysec", "term")])
 def test_a_full_disk_heals_by_itself(disk, appendfsync, ending):
     with ingot("rocksdb", appendfsync=appendfsync) as server:
-        for generation in range(2):
-            counters = write_until_refused(server, disk, "no-space", generation)
+        for generation, fault in enumerate(("no-append", "no-space")):
+            counters = write_until_refused(server, disk, fault, generation)
             for counter in counters:
                 assert b"No space left on device" in counter.refusal.value
                 assert counter.seen <= counter.acknowledged, "somebody read what was not written"
@@ -154,7 +154,7 @@ def test_a_full_disk_heals_by_itself(disk, appendfsync, ending):
 def test_a_full_disk_and_a_crash(disk):
     """Torn records of refused writes stand at the end of the log: a restart takes them for nothing."""
     with ingot("rocksdb", appendfsync="always") as server:
-        counters = write_until_refused(server, disk, "no-space")
+        counters = write_until_refused(server, disk, "no-append")
         server.kill()
         disk.heal()
         server.start()

@@ -19,7 +19,7 @@ MEMBERS = 300
 
 def mounted(path):
     path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=72m", "tmpfs", str(path)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", str(path)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -54,8 +54,7 @@ def add_set(client, number):
     return not refused(client.call("SADD", f"set:{number}", *(f"{number}:{i}" for i in range(MEMBERS))))
 
 
-@pytest.mark.parametrize("filled_by", ["itself", "others"])
-@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+@pytest.mark.parametrize("appendfsync, filled_by", [("always", "itself"), ("everysec", "others")])
 def test_a_full_disk(engine, appendfsync, filled_by, small_disk, rng):
     options = {"engine": engine, "appendfsync": appendfsync, "min-free-disk": 0}
     server = Server.ingot(engine, options, directory=small_disk)
