@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/exec/write_job.h"
@@ -27,6 +28,8 @@ class HeldKeys {
   std::vector<std::unique_ptr<WriteJob>> release(const WriteJob& job);
   // Whether the job's next unit names a key that another has.
   bool is_held_from(const WriteJob& job) const;
+  // All that wait, when nothing will run any more.
+  std::vector<std::unique_ptr<WriteJob>> give_up() { return std::exchange(waiting_, {}); }
   // Requires is_held_from().
   void wait(std::unique_ptr<WriteJob> job) { waiting_.push_back(std::move(job)); }
 

@@ -195,6 +195,7 @@ void Writer::run() {
     commit();
     metrics::add(services_.data.stats.writer_busy_micros, micros_since(start));
   }
+  for (auto& waiting : held_.give_up()) enqueue({.job = std::move(waiting)});  // are refused
 }
 
 void Writer::run_job(std::unique_ptr<WriteJob> job) {
