@@ -15,9 +15,12 @@ ConnectionImpl::ConnectionImpl(IoLoop& loop, Socket socket, Addresses addresses)
       fd_(socket_.native_handle()),
       read_bytes_(BatchPool::kSmallBytes) {
   last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
+  loop_.state().connections.fetch_add(1, std::memory_order_relaxed);
 }
 
-ConnectionImpl::~ConnectionImpl() = default;
+ConnectionImpl::~ConnectionImpl() {
+  loop_.state().connections.fetch_sub(1, std::memory_order_relaxed);
+}
 
 void ConnectionImpl::start(Welcome welcome) {
   if (auto* refusal = std::get_if<std::string>(&welcome)) {

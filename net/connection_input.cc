@@ -12,8 +12,6 @@ namespace {
 
 constexpr size_t kSinkPieceBytes = 256 * 1024;
 static_assert(kSinkPieceBytes <= kLargeArgumentBytes);
-// Whoever holds no more is never refused: it is those that hold much who make room.
-constexpr uint64_t kAlwaysHeldBytes = 2 * BatchPool::kLargeBytes;
 
 }  // namespace
 
@@ -208,14 +206,17 @@ void ConnectionImpl::resume_input() {
 }
 
 bool ConnectionImpl::may_hold_input(uint64_t bytes) const {
-  if (bytes <= kAlwaysHeldBytes) return true;
+  if (bytes <= BatchPool::kSmallBytes) return true;
   const Limits& limits = loop_.state().limits;
   const uint64_t one_max = limits.command_bytes_max.load(std::memory_order_relaxed);
   if (one_max != 0 && bytes > one_max) return false;
   const uint64_t total_max = limits.query_total_bytes_max.load(std::memory_order_relaxed);
   const uint64_t others =
       loop_.state().query_bytes.load(std::memory_order_relaxed) - accounted_input_;
-  return total_max == 0 || others + bytes <= total_max;
+  if (total_max == 0 || others + bytes <= total_max) return true;
+  // It is those that hold much who make room: everybody has a part that others cannot take.
+  const uint64_t clients = loop_.state().connections.load(std::memory_order_relaxed);
+  return bytes <= total_max / 2 / std::max<uint64_t>(1, clients);
 }
 
 void ConnectionImpl::hold_input(uint64_t bytes) {

@@ -18,6 +18,7 @@ struct ServerState {
   std::atomic<uint64_t> query_bytes{0};
   std::atomic<uint64_t> output_limit_cuts{0};
   std::atomic<uint64_t> accepted{0};
+  std::atomic<uint64_t> connections{0};  // now
 };
 
 }  // namespace ingot::net

@@ -311,6 +311,73 @@ TEST_CASE("a refused command is passed over up to its end", "[parser]") {
   CHECK(feed.parser.capacity() == 0);
 }
 
+TEST_CASE("a command may be refused anywhere, and the next is read right", "[parser]") {
+  const auto seed = GENERATE(range(1u, 40u));
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  const Stream stream = random_stream(random, 60, seed % 2 == 0 ? 30 : 5'000);
+  Feed feed;
+  for (size_t at = 0; at < stream.bytes.size();) {
+    const size_t n = 1 + random() % (seed % 3 == 0 ? 20 : 3'000);
+    feed.add(std::string_view(stream.bytes).substr(at, n));
+    at += n;
+    if (random() % 4 == 0) feed.parser.refuse();
+  }
+  CHECK(feed.error == "");
+  size_t number = 0;
+  for (const BatchPtr& batch : feed.batches) {
+    for (const Command& command : batch->commands) {
+      REQUIRE(number < stream.commands.size());
+      const Args& sent = stream.commands[number++];
+      const Args got(command.args.begin(), command.args.end());
+      if (command.refused) {
+        REQUIRE(got.size() == 1);
+        REQUIRE((got[0].empty() || got[0] == sent[0]));
+      } else {
+        REQUIRE(got == sent);
+      }
+    }
+  }
+  CHECK(number == stream.commands.size());
+  CHECK(feed.parser.capacity() == 0);
+}
+
+TEST_CASE("damaged input is read the same however it is cut", "[parser]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 3'000; ++i) {
+    std::string bytes = random_stream(random, 1 + static_cast<int>(random() % 4), 20).bytes;
+    for (auto changes = 1 + random() % 4; changes > 0; --changes) {
+      const size_t at = random() % bytes.size();
+      constexpr std::string_view kTelling = "*$\r\n-0129 \"'\\x";
+      const char c =
+          random() % 2 == 0 ? kTelling[random() % kTelling.size()] : static_cast<char>(random());
+      switch (random() % 4) {
+        case 0:
+          bytes.erase(at, 1 + random() % 3);
+          if (bytes.empty()) bytes = "*";
+          break;
+        case 1:
+          bytes.insert(at, 1, c);
+          break;
+        default:
+          bytes[at] = c;
+      }
+    }
+    Feed whole;
+    whole.add(bytes);
+    Feed pieces;
+    for (size_t at = 0; at < bytes.size() && pieces.error.empty();) {
+      const size_t n = 1 + random() % 9;
+      pieces.add(std::string_view(bytes).substr(at, n));
+      at += n;
+    }
+    REQUIRE(pieces.error == whole.error);
+    REQUIRE(pieces.commands() == whole.commands());
+  }
+}
+
 TEST_CASE("a refused command whose name is too long has none", "[parser]") {
   Feed feed;
   feed.add("*2\r\n$2000000\r\nxxx");

@@ -149,6 +149,32 @@ TEST_CASE("a command that takes too much memory is refused, and those behind it 
   CHECK(client.ask("PING\r\n", 7) == "+PONG\r\n");
 }
 
+TEST_CASE("very many clients that hold little together hold no more than their share", "[server]") {
+  std::atomic<int> refused{0};
+  TestServer server({.on_commands = [&](Connection& connection, const BatchPtr& batch) {
+    refused += batch->commands[0].refused;
+    connection.out() += "+OK\r\n";
+  }});
+  server.server.limits().query_total_bytes_max = 2 << 20;
+  server.serve();
+  constexpr int kClients = 60;
+  constexpr int kBytes = 80'000;
+  std::deque<TestClient> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(server.connect());
+    clients[i].send("*2\r\n$4\r\nECHO\r\n$" + std::to_string(kBytes) + "\r\n" +
+                    std::string(kBytes - 1, 'x'));
+  }
+  CHECK(eventually([&] { return server.server.bytes_in() > kClients * kBytes; }));
+  CHECK(server.server.query_bytes_total() < 4 << 20);
+  for (TestClient& client : clients) {
+    client.send("x\r\n");
+    CHECK(client.receive_line() == "+OK");
+  }
+  CHECK(refused > 0);
+  CHECK(refused < kClients);
+}
+
 TEST_CASE("what a handler keeps counts as its client's input", "[server]") {
   std::atomic<bool> may_hold{true};
   TestServer server({.on_commands = [&](Connection& connection, const BatchPtr& batch) {

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <set>
 
 #include "src/settings/config_file.h"
+#include "src/settings/config_loader.h"
 #include "src/settings/setting_pattern.h"
 #include "src/settings/setting_values.h"
 #include "tests/storage/temporary_directory.h"
@@ -191,6 +193,38 @@ TEST_CASE("what is wrong with a file is told as Redis tells it", "[config]") {
         "argument(s) must be one of the following: rocksdb, leveldb, memory"}}));
   CHECK(server.load_file(text) == fatal_at(line, shown, why));
   CHECK(server.value("port") == "6379");
+}
+
+TEST_CASE("damaged configuration files are read or refused, never more", "[config]") {
+  const std::string sound =
+      "port 1\nsave 900 1 300 10\nbind 127.0.0.1 -::1\nmaxmemory 1gb\nlogfile \"a \\x41\"\n"
+      "client-output-buffer-limit pubsub 32mb 8mb 60\nnotify-keyspace-events 'KEA'\n"
+      "rename-command FLUSHALL \"\"\nunixsocketperm 700\nhz 10\nmaxmemory-clients 5%\n"
+      "latency-tracking-info-percentiles 50 99.9\noom-score-adj-values 0 200 800\n"
+      "shutdown-on-sigterm save now\nproc-title-template \"{title} {{x\"\nreplicaof no one\n";
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  REQUIRE_FALSE(Loader("0").load(sound));
+  for (int i = 0; i < 5'000; ++i) {
+    std::string text = sound;
+    for (unsigned changes = 1 + random() % 5; changes > 0; --changes) {
+      const size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text.erase(at, 1 + random() % 4);
+          break;
+        case 1:
+          text.insert(at, 1, "\"'\\{}% -x0\n"[random() % 12]);
+          break;
+        default:
+          text[at] = static_cast<char>(random());
+      }
+    }
+    Loader loader("0");
+    const Error error = loader.load(text);
+    if (error) REQUIRE(error->find("FATAL CONFIG FILE ERROR") != std::string::npos);
+  }
 }
 
 TEST_CASE("included files", "[config]") {
