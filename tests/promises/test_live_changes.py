@@ -44,7 +44,8 @@ def test_reader_threads_up_and_down_under_load(engine, rng):
             for threads in (1, 40, 2, 1, 10, 100, 3, 1, 20, *(rng.randint(1, 60) for _ in range(3))):
                 assert admin.call("CONFIG", "SET", "reader-threads", threads) == OK
                 assert admin.call("CONFIG", "GET", "reader-threads").value[1].value == b"%d" % threads
-                assert info(admin, "threads")["reader_threads"] == str(threads)
+                # One alone would leave short reads behind long ones.
+                assert info(admin, "threads")["reader_threads"] == str(max(threads, 2))
                 before = len(done)
                 crew.run_for(SECONDS_EACH)
                 assert len(done) > before, f"no read was answered with {threads} reader threads"
