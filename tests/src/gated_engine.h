@@ -48,9 +48,11 @@ class GatedEngine : public FailingEngine {
     if (options.tier == Tier::kDisk && space == Space::kMeta) walks.pass();
     return FailingEngine::new_cursor(space, options);
   }
-  Status write(const Batch& batch, Durability durability) override {
+
+ protected:
+  Status do_write(const Batch& batch, Durability durability) override {
     writes.pass();
-    Status status = FailingEngine::write(batch, durability);
+    Status status = FailingEngine::do_write(batch, durability);
     visible_writes.pass();
     return status;
   }
