@@ -15,7 +15,7 @@ from test_p5_copy import beside_the_writer
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
 COUNT = 50_000  # of some 800 bytes
-PART = 37_500
+PART = 45_000
 GATHERED = 32 * MB  # would be more
 
 ANSWERED = {
