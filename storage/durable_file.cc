@@ -15,7 +15,7 @@ namespace {
 
 Status failed(std::string_view what, const std::string& path) {
   const int error = errno;
-  return {error == ENOSPC ? Status::Code::kNoSpace : Status::Code::kIo,
+  return {error == ENOSPC || error == EDQUOT ? Status::Code::kNoSpace : Status::Code::kIo,
           fmt::format("cannot {} {}: {}", what, path, std::strerror(error))};
 }
 
@@ -45,8 +45,11 @@ Status write_durably(const std::string& path, std::string_view bytes) {
   if (fd < 0) return failed("create", fresh);
   Status status = write_and_sync(fd, fresh, bytes);
   close(fd);
-  if (!status.ok()) return status;
-  if (rename(fresh.c_str(), path.c_str()) != 0) return failed("rename", fresh);
+  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0) status = failed("rename", fresh);
+  if (!status.ok()) {
+    unlink(fresh.c_str());  // the disk may be full of it
+    return status;
+  }
   return sync_directory(std::filesystem::path(path).parent_path().string());
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <random>
 
+#include "storage/durable_file.h"
 #include "storage/log_end.h"
 #include "storage/rocksdb/fault_file_system.h"
 #include "storage/rocksdb/log_file_system.h"
@@ -227,10 +228,21 @@ Status RocksdbEngine::flush() {
 }
 
 Status RocksdbEngine::do_try_resume() {
+  // What fails in the middle of a recovery RocksDB never forgets. Free space says little where
+  // there are quotas.
+  const std::string probe = path_ + "/ROOM";
+  const Status probed = write_durably(probe, std::string(kMiB, '-'));
+  std::error_code ignored;
+  std::filesystem::remove(probe, ignored);
+  if (!probed.ok()) return {Status::Code::kNoSpace, probed.message()};
   const rocksdb::Status status = db_->Resume();
   // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile.
   if (status.IsBusy()) {
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
+  }
+  if (status.severity() >= rocksdb::Status::Severity::kFatalError) {
+    return {Status::Code::kIo,
+            "RocksDB cannot go on before a restart: " + to_status(status).message()};
   }
   if (!status.ok()) return to_status(status);
   // It begins a new log only if it has anything to flush, and aborts on the old one.
