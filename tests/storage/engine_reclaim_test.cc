@@ -156,12 +156,14 @@ TEST_CASE("the disk space of large collections comes back") {
   if (compacted) REQUIRE(engine->compact(kData, {}).ok());
   CHECK(settled_disk_bytes(&engine, 17'000'000) > 16'000'000);
   die(&engine, {2, 3, 4, 5, 6, 7});
+  // LevelDB goes on while at least half of what it would write again is dead.
+  constexpr uint64_t kAfterwards = 8'500'000;
   const auto end = std::chrono::steady_clock::now() + 20s;
-  while (engine->stats().disk_bytes > 7'000'000 && std::chrono::steady_clock::now() < end) {
+  while (engine->stats().disk_bytes > kAfterwards && std::chrono::steady_clock::now() < end) {
     reclaim(&engine);  // may find that a compaction has the files
     std::this_thread::sleep_for(10ms);
   }
-  CHECK(engine->stats().disk_bytes <= 7'000'000);
+  CHECK(engine->stats().disk_bytes <= kAfterwards);
   CHECK(count(&engine, 1) == 2000);
   CHECK(count(&engine, 8) == 2000);
 }
