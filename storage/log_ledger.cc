@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -15,6 +16,8 @@ namespace ingot::storage {
 namespace {
 
 constexpr std::string_view kMarkFile = "SYNCED";
+// The mark is written to these places in turn, so that a torn one leaves the one before it.
+constexpr std::array<uint64_t, 2> kMarkPlaces = {0, 4096};
 constexpr uint64_t kChunkBytes = 1 << 20;  // room is asked for in steps of this
 constexpr std::chrono::seconds kMarkInterval{1};
 
@@ -36,11 +39,17 @@ uint64_t log_bytes(uint64_t batch_bytes) {
 
 bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
   std::ifstream file(directory + "/" + std::string(kMarkFile), std::ios::binary);
-  const std::string record(std::istreambuf_iterator<char>(file), {});
-  if (record.size() != encode({}).size()) return false;
-  mark->log = read_le64(record);
-  mark->bytes = read_le64(std::string_view(record).substr(8));
-  return encode(*mark) == record;
+  const std::string content(std::istreambuf_iterator<char>(file), {});
+  bool found = false;
+  for (const uint64_t place : kMarkPlaces) {
+    if (content.size() < place + encode({}).size()) break;
+    const std::string_view record = std::string_view(content).substr(place, encode({}).size());
+    const SyncedMark here = {.log = read_le64(record), .bytes = read_le64(record.substr(8))};
+    if (encode(here) != record || (found && here < *mark)) continue;
+    *mark = here;
+    found = true;
+  }
+  return found;
 }
 
 LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {}
@@ -68,6 +77,11 @@ bool LogLedger::is_in_directory(const std::string& path) const {
 
 std::shared_ptr<LogLedger::Log> LogLedger::begin(uint64_t number, Disk disk) {
   std::shared_ptr<Log> log(new Log(number, std::move(disk)));
+  const auto before = logs();
+  const bool unnamed = std::ranges::any_of(before, [](const auto& each) { return !each->named; });
+  if (unnamed && sync_directory(directory_).ok()) {
+    for (const auto& each : before) each->named = true;
+  }
   std::lock_guard lock(mutex_);
   logs_.push_back(log);
   return log;
@@ -101,6 +115,10 @@ Status LogLedger::sync_locked(Log& log) {
   if (log.ended || log.synced == written) return {};
   Status status = log.disk.sync();
   // Whatever the reason: the pages that could not be written may be gone.
+  if (status.ok() && !log.named) {
+    status = sync_directory(directory_);
+    log.named = status.ok();
+  }
   if (!status.ok()) return {Status::Code::kIo, status.message()};
   log.synced = written;
   return {};
@@ -117,7 +135,9 @@ void LogLedger::mark() {
   if (mark.log == marked_.log && mark.bytes <= marked_.bytes) return;
   // A mark that lags, because this failed, is true still.
   const std::string record = encode(mark);
-  if (pwrite(mark_fd_, record.data(), record.size(), 0) != static_cast<ssize_t>(record.size())) {
+  const auto place = static_cast<off_t>(kMarkPlaces[marks_++ % kMarkPlaces.size()]);
+  if (pwrite(mark_fd_, record.data(), record.size(), place) !=
+      static_cast<ssize_t>(record.size())) {
     return;
   }
   marked_ = mark;

@@ -6,11 +6,12 @@
 // can tell what may be damaged there from what must not be (log_end.h). It is written after each
 // sync and made durable once a second: what it says is true, and at most a second old.
 //
-// Any thread. None but sync() and synced() wait for the disk.
+// Any thread. None but sync() and begin() wait for the disk.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@ namespace ingot::storage {
 struct SyncedMark {
   uint64_t log = 0;
   uint64_t bytes = 0;
+  auto operator<=>(const SyncedMark&) const = default;
 };
 // False when there is none, or it cannot be read.
 bool read_synced_mark(const std::string& directory, SyncedMark* mark);
@@ -47,8 +49,9 @@ class LogLedger {
     const Disk disk;
     std::atomic<uint64_t> written{0};
     std::atomic<bool> torn{false};
-    bool ended = false;      // guarded by sync_mutex_
-    uint64_t synced = 0;     // guarded by sync_mutex_
+    std::atomic<bool> named{false};  // its name is on stable storage
+    bool ended = false;              // guarded by sync_mutex_
+    uint64_t synced = 0;             // guarded by sync_mutex_
     uint64_t promised = 0;   // guarded by mutex_: what writes that were given room may reach
     uint64_t allocated = 0;  // guarded by mutex_
   };
@@ -63,7 +66,8 @@ class LogLedger {
 
   // For the file layer.
   bool is_in_directory(const std::string& path) const;
-  // A log begins empty, behind all those before it.
+  // A log begins empty, behind all those before it. May wait for the disk: if the one before it was
+  // lost with its name, and not this one, nobody would see the hole.
   std::shared_ptr<Log> begin(uint64_t number, Disk disk);
   void appended(Log& log, uint64_t bytes) { log.written += bytes; }
   // The log ends where its last whole append does: it takes nothing more.
@@ -94,6 +98,7 @@ class LogLedger {
   // Guarded by sync_mutex_:
   int mark_fd_ = -1;
   SyncedMark marked_;
+  uint64_t marks_ = 0;  // written so far
   std::chrono::steady_clock::time_point mark_durable_at_;
 };
 

@@ -239,6 +239,14 @@ leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::Wr
   return leveldb::Status::OK();
 }
 
+// LevelDB gives CURRENT its new content so, and removes next what only the old one needs.
+leveldb::Status LeveldbEnv::RenameFile(const std::string& from, const std::string& to) {
+  leveldb::Status status = EnvWrapper::RenameFile(from, to);
+  if (!status.ok()) return status;
+  const Status synced = sync_directory(std::filesystem::path(to).parent_path().string());
+  return synced.ok() ? status : leveldb::Status::IOError(to, synced.message());
+}
+
 leveldb::Status LeveldbEnv::RemoveFile(const std::string& path) {
   {
     std::lock_guard lock(mutex_);

@@ -42,6 +42,7 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   bool is_starving() const { return starving_; }
 
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** file) override;
+  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   leveldb::Status RemoveFile(const std::string& path) override;
 
  private:
