@@ -10,9 +10,19 @@
 namespace ingot::commands {
 namespace {
 
+// Elements that are announced and not written yet; less than none are there when it is damaged.
+using Left = std::shared_ptr<int64_t>;
+
+void check_end(storage::Reader& data, const Left& left) {
+  if (*left == 0) return;
+  data.latch_error({storage::Status::Code::kCorruption,
+                    "a collection does not have as many elements as it counts"});
+}
+
 // Writes the records of the range one after another. True when they are all written; else the range
 // begins (or ends) with the first that is not.
-bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const WriteElement& write) {
+bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const WriteElement& write,
+                const Left& left) {
   const auto at = ctx.keys.data().cursor(range->space, range->lower, range->upper);
   size_t bytes = 0;
   range->reverse ? at->seek_for_prev(range->upper) : at->seek(range->lower);
@@ -22,10 +32,11 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
       if (range->reverse) range->upper.push_back('\0');
       return false;
     }
-    write(at->key(), at->value(), ctx.reply);
+    *left -= static_cast<int64_t>(write(at->key(), at->value(), ctx.reply));
     bytes += at->key().size() + at->value().size();
   }
   ctx.keys.data().check(*at);
+  check_end(ctx.keys.data(), left);
   return true;
 }
 
@@ -33,19 +44,25 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
 
 void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_t count,
                     WriteElement write) {
+  const Left left(new int64_t(static_cast<int64_t>(count)));
   if (count < contract::kHeldElements || !ctx.view) {
     if (count >= contract::kHeldElements && !ctx.keys.data().begin_walk(count)) return;
-    if (write_some(ctx, &range, write)) return;
+    if (write_some(ctx, &range, write, left)) return;
   }
-  auto encode = [write = std::move(write), version = ctx.reply.version()](
+  auto encode = [write = std::move(write), left, version = ctx.reply.version()](
                     std::string_view key, std::string_view value, std::string* out) {
     contract::EncodedReply piece;
     contract::RespSink sink(piece, version);
-    write(key, value, sink);
+    *left -= static_cast<int64_t>(write(key, value, sink));
     out->append(piece.bytes);
   };
-  ctx.reply.elements(std::make_unique<data::PieceSource>(
-      ctx.data, ctx.view, data::read_range(std::move(range), std::move(encode))));
+  auto read = [records = data::read_range(std::move(range), std::move(encode)), left](
+                  storage::Reader& data, std::string* piece) mutable {
+    const bool more = records(data, piece);
+    if (!more || *left < 0) check_end(data, left);
+    return more;
+  };
+  ctx.reply.elements(std::make_unique<data::PieceSource>(ctx.data, ctx.view, std::move(read)));
 }
 
 }  // namespace ingot::commands

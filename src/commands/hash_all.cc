@@ -49,8 +49,9 @@ void reply_all(ReadContext& ctx, Args args, Part part) {
                                                ReplySink& reply) {
                    FieldValue value;
                    if (!types::decode_field_value(stored, &value)) value = {};
-                   if (value.is_alive(now_ms))
-                     write_part(reply, part, types::member_of(key), value.bytes);
+                   if (!value.is_alive(now_ms)) return uint64_t{0};
+                   write_part(reply, part, types::member_of(key), value.bytes);
+                   return uint64_t{1};
                  });
 }
 

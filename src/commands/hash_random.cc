@@ -72,8 +72,9 @@ void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted)
                      std::string_view key, std::string_view stored, ReplySink& reply) mutable {
                    FieldValue value;
                    if (!types::decode_field_value(stored, &value)) value = {};
-                   if (!value.is_alive(now_ms) || !takes()) return;
-                   write_field(reply, with_values, types::member_of(key), value.bytes);
+                   if (!value.is_alive(now_ms)) return uint64_t{0};
+                   if (takes()) write_field(reply, with_values, types::member_of(key), value.bytes);
+                   return uint64_t{1};
                  });
 }
 

@@ -219,6 +219,7 @@ void lrange(ReadContext& ctx, Args args) {
                            .upper = list->key_at(selected.end)},
                           count, [](std::string_view, std::string_view stored, ReplySink& reply) {
                             reply.bulk(types::element_of(stored));
+                            return 1;
                           });
   }
   list->walk(selected.first, [&](std::string_view element) {

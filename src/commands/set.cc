@@ -115,6 +115,7 @@ void smembers(ReadContext& ctx, Args args) {
                           set->size(),
                           [](std::string_view element, std::string_view, ReplySink& reply) {
                             reply.bulk(types::member_of(element));
+                            return 1;
                           });
   }
   set->walk([&](std::string_view member) {

@@ -106,6 +106,7 @@ void reply_entries(contract::ReadContext& ctx, const StreamReader& stream, const
                   .reverse = reverse},
                  held.count, [](std::string_view key, std::string_view value, ReplySink& reply) {
                    reply_entry(reply, types::entry_id(key), StreamFields(value.substr(1)));
+                   return 1;
                  });
 }
 

@@ -141,8 +141,8 @@ struct RankedReply {
   std::string first, last;  // items
 };
 
-// The members in a record of the order space, of those from `first` to `last`.
-void write_leaf(ReplySink& reply, std::string_view record, const RankedReply& form) {
+// Writes the members in a record of the order space, of those from `first` to `last`; how many.
+uint64_t write_leaf(ReplySink& reply, std::string_view record, const RankedReply& form) {
   std::vector<std::pair<std::string_view, double>> members;
   (void)types::read_order(record, form.first, form.last,
                           [&](std::string_view member, double score) {
@@ -151,6 +151,7 @@ void write_leaf(ReplySink& reply, std::string_view record, const RankedReply& fo
                           });
   if (form.reverse) std::ranges::reverse(members);
   for (const auto& [member, score] : members) write_member(reply, form.scores, member, score);
+  return members.size();
 }
 
 void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
@@ -173,7 +174,7 @@ void reply_ranks(ReadContext& ctx, SortedSetReader& set, const Query& query,
          .reverse = query.is_reverse()},
         ranks.size(),
         [form = std::move(form)](std::string_view, std::string_view record, ReplySink& reply) {
-          write_leaf(reply, record, form);
+          return write_leaf(reply, record, form);
         });
   }
   set.walk(ranks, query.is_reverse(), [&](std::string_view member, double score) {

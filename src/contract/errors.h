@@ -13,9 +13,10 @@ inline constexpr char kTransactionTooLarge[] =
     "'maxmemory'.";
 // Why a write is not taken, or was not kept.
 inline std::string write_error(const storage::Status& status) {
-  const bool full = status.code() == storage::Status::Code::kNoSpace;
+  const bool heals = status.code() == storage::Status::Code::kNoSpace;
   return "MISCONF Errors writing to the AOF file: " +
-         (full ? std::string("No space left on device") : status.message());
+         (heals ? std::string("No space left on device")
+                : status.message() + " (no write is taken until a restart)");
 }
 
 inline std::string storage_error(const storage::Status& status) {

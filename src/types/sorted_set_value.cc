@@ -149,8 +149,10 @@ void SortedSetReader::walk(const RankRange& ranks, bool reverse, const Each& eac
                    data_.latch_error(corrupt_sorted_set());
                    return false;
                  }
-                 return each(item.substr(kScoreBytes), score_of(item, marked)) && --left != 0;
+                 if (!each(item.substr(kScoreBytes), score_of(item, marked))) left = 1;
+                 return --left != 0;
                });
+  if (left != 0 && !data_.failed()) data_.latch_error(corrupt_sorted_set());
 }
 
 bool SortedSetReader::random(std::mt19937_64& random, ScoredMember* member) {

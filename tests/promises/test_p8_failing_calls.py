@@ -105,7 +105,7 @@ def run(attempt, phase, kind, code, lasts, rng):
             assert not client.call("GET", "w:s").is_error()
         time.sleep(0.1)
         assert attempt.server.alive(), attempt.server.log_tail()
-        # What an fsync failed on is undecided, whatever the reason: then it waits for a restart.
-        if b"No space left" in refusal.value:
+        # What an fsync failed on is undecided, be it for want of space.
+        if b"until a restart" not in refusal.value:
             attempt.heals()
     attempt.check()

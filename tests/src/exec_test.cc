@@ -296,3 +296,37 @@ TEST_CASE("whoever wants keyspace events hears them after the commit, in order",
   CHECK(heard == std::vector<std::string>{"keymiss 0 nothing", "keymiss 0 neither", "keymiss 0 nor",
                                           "keymiss 0 none"});
 }
+
+TEST_CASE("a collection that lacks elements is an error, and nobody waits for them", "[exec]") {
+  const int elements = GENERATE(100, 2000);  // held, streamed
+  const auto [fill, read] = GENERATE(table<std::string, InProcessClient::Line>({
+      {"RPUSH", {"LRANGE", "k", "0", "-1"}},
+      {"SADD", {"SMEMBERS", "k"}},
+      {"HSET", {"HGETALL", "k"}},
+      {"ZADD", {"ZRANGE", "k", "0", "-1"}},
+  }));
+  INFO(fill << " of " << elements);
+  auto* engine = new storage::MemoryEngine({});
+  InProcess server{std::unique_ptr<storage::Engine>(engine)};
+  InProcessClient client(server);
+  InProcessClient::Line line = {fill, "k"};
+  for (int i = 0; i < elements; ++i) {
+    if (fill == "HSET" || fill == "ZADD") line.push_back(std::to_string(i));
+    line.push_back(std::to_string(i) + std::string(100, 'x'));
+  }
+  client.run(line);
+  const std::string whole = client.run(read);
+  CHECK(whole.size() > 100u * elements);
+  CHECK_FALSE(client.is_closed());
+
+  // Of a sorted set a whole leaf goes, of the others an element.
+  const auto space = fill == "ZADD" ? storage::Space::kOrder : storage::Space::kData;
+  auto cursor = engine->new_cursor(space, {});
+  cursor->seek({});
+  for (int i = 0; i < 5; ++i) cursor->next();
+  auto batch = engine->new_batch();
+  batch->remove(space, cursor->key());
+  REQUIRE(engine->write(*batch, storage::Durability::kBuffered).ok());
+  const std::string damaged = client.run(read);
+  CHECK((damaged.starts_with("-ERR storage error") || client.is_closed()));
+}
