@@ -97,27 +97,16 @@ void hdel(WriteContext& ctx, Args args) {
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
   if (!hash.exists()) return ctx.reply.integer(0);
-  int64_t removed = 0;
-  bool any_left = true;
-  if (is_large_removal(hash.record(), args.size() - 2)) {
-    const auto rest = leave_rest(
-        ctx, args[1], hash.record(),
-        [names = args.subspan(2)](types::KeyReader& keys, const types::Record& record,
-                                  const types::PutElement& put, data::SpillSort&) {
-          const Named gone(names.begin(), names.end());
-          return types::rest_of_hash(keys.data(), record, keys.now_ms(), put,
-                                     [&](std::string_view field) { return gone.contains(field); });
-        });
-    if (!rest) return;
-    removed = static_cast<int64_t>(rest->value.changes);
-    any_left = rest->value.size != 0;
-  } else {
-    for (std::string_view field : args.subspan(2)) removed += hash->remove(field);
-    any_left = hash->finish();
-  }
-  if (removed != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
-  if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  ctx.reply.integer(removed);
+  const auto removed =
+      remove_named(ctx, args, hash, contract::kRemovedByWriter,
+                   [](types::KeyReader& keys, const types::Record& record,
+                      const types::PutElement& put, const auto& is_gone) {
+                     return types::rest_of_hash(keys.data(), record, keys.now_ms(), put, is_gone);
+                   });
+  if (!removed) return;
+  if (removed->count != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
+  if (!removed->any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  ctx.reply.integer(removed->count);
 }
 
 constexpr CommandRow kTable[] = {

@@ -30,9 +30,35 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
                                      const types::Record& before, const RestOf& rest_of,
                                      types::Touch touch = types::Touch::kModified);
 
-// The elements that a command names: views of the arguments, which live until it is answered. Very
-// many take their time: in the pool.
-using Named = std::unordered_set<std::string_view>;
+struct Removed {
+  int64_t count = 0;
+  bool any_left = true;
+};
+// Removes the elements that are named behind the key: each from the writer `opened`, or, when there
+// are more than `most`, all at once, and `rest_without(keys, record, put, is_gone)` builds the
+// others. Empty: return at once.
+template <typename Opened, typename RestWithout>
+std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args args,
+                                    Opened& opened, uint64_t most, RestWithout rest_without) {
+  const contract::Args names = args.subspan(2);  // they live until the command is answered
+  if (!is_large_removal(opened.record(), names.size(), most)) {
+    Removed removed;
+    for (const std::string_view name : names) removed.count += opened->remove(name);
+    removed.any_left = opened->finish();
+    return removed;
+  }
+  const auto rest =
+      leave_rest(ctx, args[1], opened.record(),
+                 [names, rest_without](types::KeyReader& keys, const types::Record& record,
+                                       const types::PutElement& put, data::SpillSort&) {
+                   const std::unordered_set<std::string_view> gone(names.begin(), names.end());
+                   return rest_without(keys, record, put,
+                                       [&](std::string_view name) { return gone.contains(name); });
+                 });
+  if (!rest) return {};
+  return Removed{.count = static_cast<int64_t>(rest->value.changes),
+                 .any_left = rest->value.size != 0};
+}
 
 // The key under which the next item is added to what is taken.
 std::string next_place(const data::SpillSort& taken, bool reverse = false);

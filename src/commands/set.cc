@@ -31,33 +31,20 @@ void sadd(WriteContext& ctx, Args args) {
 void srem(WriteContext& ctx, Args args) {
   auto set = open_set(ctx, args[1]);
   if (!set) return;
-  int64_t removed = 0;
-  bool left = true;
-  if (is_large_removal(set.record(), args.size() - 2)) {
-    const auto rest =
-        leave_rest(ctx, args[1], set.record(),
-                   [names = args.subspan(2), limits = set_limits(ctx)](
-                       types::KeyReader& keys, const types::Record& record,
-                       const types::PutElement& put, data::SpillSort&) {
-                     const Named gone(names.begin(), names.end());
-                     types::BuiltValue built = types::rest_of_set(
-                         keys.data(), record, limits, put,
-                         [&](std::string_view member) { return gone.contains(member); });
-                     built.metadata.limit_passed = record.limit_passed();
-                     return built;
-                   });
-    if (!rest) return;
-    removed = static_cast<int64_t>(rest->value.changes);
-    left = rest->value.size != 0;
-  } else {
-    for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
-    if (removed != 0) left = set->finish();
-  }
-  if (removed != 0) {
+  const auto removed = remove_named(
+      ctx, args, set, contract::kRemovedByWriter,
+      [limits = set_limits(ctx)](types::KeyReader& keys, const types::Record& record,
+                                 const types::PutElement& put, const auto& is_gone) {
+        types::BuiltValue built = types::rest_of_set(keys.data(), record, limits, put, is_gone);
+        built.metadata.limit_passed = record.limit_passed();
+        return built;
+      });
+  if (!removed) return;
+  if (removed->count != 0) {
     ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
-    if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+    if (!removed->any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   }
-  ctx.reply.integer(removed);
+  ctx.reply.integer(removed->count);
 }
 
 void smove(WriteContext& ctx, Args args) {

@@ -117,28 +117,17 @@ void zincrby(WriteContext& ctx, Args args) {
 void zrem(WriteContext& ctx, Args args) {
   auto set = open_zset(ctx, args[1]);
   if (!set) return;
-  int64_t removed = 0;
-  bool left = true;
-  if (is_large_removal(set.record(), args.size() - 2, contract::kRemovedSingly)) {
-    const auto rest = leave_rest(
-        ctx, args[1], set.record(),
-        [names = args.subspan(2), limits = zset_limits(ctx)](
-            types::KeyReader& keys, const types::Record& record, const types::PutElement& put,
-            data::SpillSort&) {
-          const Named gone(names.begin(), names.end());
-          return types::rest_of_sorted_set(
-              keys.data(), record, limits, put,
-              [&](uint64_t, std::string_view member, double) { return gone.contains(member); });
-        });
-    if (!rest) return;
-    removed = static_cast<int64_t>(rest->value.changes);
-    left = rest->value.size != 0;
-  } else {
-    for (const std::string_view member : args.subspan(2)) removed += set->remove(member);
-    if (removed != 0) left = set->finish();
-  }
-  if (removed != 0) tell_removal(ctx, args[1], "zrem", left);
-  ctx.reply.integer(removed);
+  const auto removed = remove_named(
+      ctx, args, set, contract::kRemovedSingly,
+      [limits = zset_limits(ctx)](types::KeyReader& keys, const types::Record& record,
+                                  const types::PutElement& put, const auto& is_gone) {
+        return types::rest_of_sorted_set(
+            keys.data(), record, limits, put,
+            [&](uint64_t, std::string_view member, double) { return is_gone(member); });
+      });
+  if (!removed) return;
+  if (removed->count != 0) tell_removal(ctx, args[1], "zrem", removed->any_left);
+  ctx.reply.integer(removed->count);
 }
 
 void zcard(ReadContext& ctx, Args args) {

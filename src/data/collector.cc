@@ -45,7 +45,8 @@ int64_t ms_since(Steady::time_point start) {
 
 }  // namespace
 
-Collector::Collector(Store& store) : store_(store), engine_(store.engine()) {}
+Collector::Collector(Store& store, size_t remembered_max)
+    : store_(store), engine_(store.engine()), remembered_max_(remembered_max) {}
 
 Collector::~Collector() {
   stop();
@@ -86,7 +87,7 @@ void Collector::dropped(std::span<const storage::CollectionId> collections,
   std::lock_guard lock(mutex_);
   if (sweep_) return;  // it will find them
   const size_t before = waiting_.size();
-  if (keyspaces.empty() && before + collections.size() <= kRememberedMax) {
+  if (keyspaces.empty() && before + collections.size() <= remembered_max_) {
     waiting_.insert(waiting_.end(), collections.begin(), collections.end());
   } else {
     waiting_ = {};

@@ -30,12 +30,13 @@ namespace ingot::data {
 
 class Collector {
  public:
-  // Drops that are remembered one by one; more of them are read back from the garbage space.
   static constexpr size_t kRememberedMax = 1 << 18;
   // A round begins at once when this many ids wait, else a little later.
   static constexpr size_t kRoundIds = 1000;
 
-  explicit Collector(Store& store);
+  // At most `remembered_max` drops are remembered one by one; more of them are read back from the
+  // garbage space.
+  explicit Collector(Store& store, size_t remembered_max = kRememberedMax);
   ~Collector();  // stop()
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
@@ -85,6 +86,7 @@ class Collector {
 
   Store& store_;
   storage::Engine& engine_;
+  const size_t remembered_max_;
   std::atomic<uint64_t> reclaimed_{0};
   std::atomic<uint64_t> in_hand_{0};  // ids that the round at hand is about
   std::atomic<uint64_t> dead_{0};     // ids that the engine knows as dead

@@ -449,13 +449,13 @@ Status LeveldbEngine::compact_deleted(bool* again) {
     *again = true;
     const std::string begin = run->first;
     const std::string end = run->second.end;
-    const uint64_t dead = run->second.bytes;
+    const uint64_t alive = size - std::min(size, run->second.bytes);
     deleted_.erase(run);
-    Status status = compact_run(begin, end);
-    uint64_t left = size_of(begin, end);
-    reclaim_rewritten_ += left;
-    if (status.ok() && left > size - std::min(size, dead / 2)) {
-      // A compaction of LevelDB's own has taken what was meant to a deeper level meanwhile.
+    Status status;
+    uint64_t left = size;
+    // Again where a compaction of LevelDB's own has taken some of it to a deeper level meanwhile.
+    for (int tries = 0; tries < 3 && status.ok(); ++tries) {
+      if (2 * (left - std::min(left, alive)) < left + 2 * kTableBytes) break;
       status = compact_run(begin, end);
       left = size_of(begin, end);
       reclaim_rewritten_ += left;

@@ -14,11 +14,11 @@ import commands as strings
 import type_commands as types
 from commands import DATABASES, commands
 from compare import compare
+from support.effort import SEED
 from support.resp import Reply, Timeout
 
 COUNT = int(os.environ.get("INGOT_RANDOM_COMMANDS", "10000"))
 COUNT_OF_TYPES = int(os.environ.get("INGOT_RANDOM_COMMANDS", "12000"))  # for each engine and protocol
-SEED = int(os.environ.get("INGOT_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
 DEEPEST_PIPELINE = 100
 REPLY_SECONDS = 30.0
 REDUCE_SECONDS = 30.0

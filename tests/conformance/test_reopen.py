@@ -4,19 +4,18 @@ redis-server is the model. Ingot is killed between two pipelines, so everything 
 it must be there, and the commands go on from it.
 """
 
-import os
 import random
 
 import pytest
 import type_commands as types
 from commands import DATABASES, commands
 from runner import Pair
+from support.effort import FULL, SEED
 from support.servers import Server, self_check
-from test_random import SEED, Checker, pipelines, totals
+from test_random import Checker, pipelines, totals
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps nothing over kill -9")
 
-FULL = os.environ.get("INGOT_TEST_FULL") == "1"
 ROUNDS = 40 if FULL else 6
 COMMANDS = 4000  # in each round
 

@@ -23,7 +23,7 @@ for folder in (HERE.parent, HERE):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from harness import FULL, SEED  # noqa: E402  (needs the path set above)
+from support.effort import FULL, SEED  # noqa: E402  (needs the path set above)
 from support.servers import end_on_sigterm, engines, ingot_binary  # noqa: E402
 
 SECONDS_MAX = 90
@@ -31,10 +31,6 @@ SECONDS_MAX = 90
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "seconds(n): the most a test may take, ten times that in full")
-
-
-def pytest_report_header():
-    return f"INGOT_SEED={SEED}" + (" INGOT_TEST_FULL=1" if FULL else "")
 
 
 def pytest_sessionstart(session):

@@ -1,15 +1,11 @@
-"""What the promise tests share: the seed, threads under a leash, waiting, memory, disk, key listing."""
+"""What the promise tests share: threads under a leash, waiting, memory, disk, key listing."""
 
 import os
-import random
 import threading
 import time
 
 from support.resp import Reply
 from support.servers import Server, self_check
-
-FULL = os.environ.get("INGOT_TEST_FULL") == "1"
-SEED = int(os.environ.get("INGOT_SEED", random.SystemRandom().randrange(1 << 32)))
 
 MB = 1 << 20
 OK = Reply("simple", b"OK")

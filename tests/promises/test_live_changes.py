@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from harness import FULL, OK, Crew, info, ingot, load
+from harness import OK, Crew, info, ingot, load
+from support.effort import FULL
 from support.servers import self_check
 from survivor import Survivor
 from test_p4_crash import settle_all

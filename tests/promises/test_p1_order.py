@@ -4,7 +4,8 @@ import random
 import time
 
 import pytest
-from harness import FULL, MB, Crew, ingot, load
+from harness import MB, Crew, ingot, load
+from support.effort import FULL
 from model import Model
 from workload import Workload
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import FULL, SEED
+from support.effort import FULL, SEED
 from support.packages import go_program
 from support.servers import ingot_binary, self_check
 

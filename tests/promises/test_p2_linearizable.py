@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from harness import FULL, Crew, ingot
+from harness import Crew, ingot
+from support.effort import FULL
 
 REGISTERS = 6
 READERS = 12

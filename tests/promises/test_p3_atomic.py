@@ -4,7 +4,8 @@ import random
 import time
 
 import pytest
-from harness import FULL, OK, Crew, ingot
+from harness import OK, Crew, ingot
+from support.effort import FULL
 from support.resp import CLOSED
 
 KEYS = [f"part:{i}" for i in range(6)]

@@ -4,7 +4,8 @@ import random
 import signal
 
 import pytest
-from harness import FULL, Crew, check_key_count, info, ingot
+from harness import Crew, check_key_count, info, ingot
+from support.effort import FULL
 from support.resp import Reply
 from survivor import Survivor, total_keys
 

@@ -8,7 +8,8 @@ import time
 import pytest
 from collections_of import fill, size
 from diary import Diary
-from harness import FULL, Crew, check_key_count, eventually
+from harness import Crew, check_key_count, eventually
+from support.effort import FULL
 from support.servers import Server, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises")

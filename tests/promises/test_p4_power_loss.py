@@ -6,7 +6,8 @@ import time
 import pytest
 from diary import Diary
 from faulty_disk import mounted
-from harness import FULL, Crew, check_key_count
+from harness import Crew, check_key_count
+from support.effort import FULL
 from support.servers import Server, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises")

@@ -2,9 +2,10 @@
 
 import pytest
 from collections_of import TYPES, fill, read_all, size
-from harness import FULL, MB
+from harness import MB
 from large_values import send_command, slow_socket
 from memory_bound import limited
+from support.effort import FULL
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")

@@ -5,9 +5,10 @@ import time
 
 import pytest
 from collections_of import fill, size
-from harness import FULL, MB
+from harness import MB
 from large_values import send_command, slow_socket
 from memory_bound import limited
+from support.effort import FULL
 from support.servers import self_check
 from test_p5_collections import drain
 from test_p5_copy import beside_the_writer

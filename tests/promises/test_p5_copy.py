@@ -2,8 +2,9 @@
 
 import pytest
 from collections_of import TYPES, fill, read_all, size
-from harness import FULL, Crew, info, timed_ms
+from harness import Crew, info, timed_ms
 from memory_bound import limited
+from support.effort import FULL
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")

@@ -3,10 +3,11 @@
 import time
 
 import pytest
-from harness import FULL, MB, OK, disk_bytes, eventually, ingot
+from harness import MB, OK, disk_bytes, eventually, ingot
 from large_values import BLOCK_BYTES, block, receive_bulk, receive_line, receive_value
 from large_values import send_command, slow_socket, store
 from memory_bound import MAXMEMORY, limited
+from support.effort import FULL
 from support.resp import Reply
 from support.servers import self_check
 

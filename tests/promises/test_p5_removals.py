@@ -7,8 +7,9 @@ import threading
 import time
 
 import pytest
-from harness import FULL, Crew, check_key_count, timed_ms
+from harness import Crew, check_key_count, timed_ms
 from memory_bound import limited
+from support.effort import FULL
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis does all of it on one thread")

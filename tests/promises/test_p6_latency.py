@@ -6,7 +6,8 @@ import random
 import time
 
 import pytest
-from harness import FULL, MB, Crew, info, ingot, load, percentile, timed_ms
+from harness import MB, Crew, info, ingot, load, percentile, timed_ms
+from support.effort import FULL
 from support.resp import Client
 from support.servers import self_check
 

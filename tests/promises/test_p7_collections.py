@@ -4,8 +4,9 @@ import time
 
 import pytest
 from collections_of import TYPES, fill, read_all, size
-from harness import FULL, MB, OK, disk_bytes, eventually, ingot, percentile, timed_ms
+from harness import MB, OK, disk_bytes, eventually, ingot, percentile, timed_ms
 from large_values import send_command, slow_socket
+from support.effort import FULL
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis has no data on disk")

@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from harness import FULL, MB, OK, check_key_count, disk_bytes, eventually, ingot, load, timed_ms
+from harness import MB, OK, check_key_count, disk_bytes, eventually, ingot, load, timed_ms
 from large_values import store
+from support.effort import FULL
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis has no data on disk")

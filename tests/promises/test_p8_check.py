@@ -9,7 +9,8 @@ import subprocess
 import pytest
 from collections_of import TYPES, fill
 from diary import Diary
-from harness import FULL, Crew
+from harness import Crew
+from support.effort import FULL
 from support.resp import Reply
 from support.servers import Server, ServerError, ingot_binary, self_check
 

@@ -7,7 +7,8 @@ import time
 import pytest
 from diary import Diary
 from faulty_disk import mounted
-from harness import FULL, check_key_count, eventually
+from harness import check_key_count, eventually
+from support.effort import FULL
 from support.servers import Server, ServerError, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises")

@@ -156,8 +156,7 @@ TEST_CASE("the disk space of large collections comes back") {
   if (compacted) REQUIRE(engine->compact(kData, {}).ok());
   CHECK(settled_disk_bytes(&engine, 17'000'000) > 16'000'000);
   die(&engine, {2, 3, 4, 5, 6, 7});
-  // LevelDB goes on while at least half of what it would write again is dead.
-  constexpr uint64_t kAfterwards = 8'500'000;
+  constexpr uint64_t kAfterwards = 7'000'000;
   const auto end = std::chrono::steady_clock::now() + 20s;
   while (engine->stats().disk_bytes > kAfterwards && std::chrono::steady_clock::now() < end) {
     reclaim(&engine);  // may find that a compaction has the files

@@ -1,0 +1,31 @@
+"""What both suites share: the seed is told, and the ordinary run is kept short.
+
+In these files the long tests are about what stands above the engine. In the ordinary run LevelDB gets a
+third of them, another third each time (by the seed); with INGOT_TEST_FULL=1 it gets them all.
+"""
+
+import re
+import zlib
+
+from support.effort import FULL, SEED
+
+ABOVE_THE_ENGINE = re.compile(
+    r"conformance/test_(large_|hyperloglog|migrate|blocking|dump)|promises/test_(p3_large|p5_|p7_|expiry|live_changes)"
+)
+
+
+def pytest_report_header():
+    return f"INGOT_SEED={SEED}" + (" INGOT_TEST_FULL=1" if FULL else "")
+
+
+def is_left_out(item):
+    if FULL or "leveldb" not in item.name or not ABOVE_THE_ENGINE.search(item.nodeid):
+        return False
+    return (zlib.crc32(item.nodeid.encode()) + SEED) % 3 != 0
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_left_out(item)]
