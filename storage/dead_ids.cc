@@ -100,10 +100,12 @@ std::optional<DeadIds::Run> DeadIds::next(uint64_t id) const {
     const uint16_t from = it->first == page_of(id) ? low_of(id) : 0;
     auto first = std::ranges::lower_bound(low, from);
     if (first == low.end()) continue;
-    auto last = first;
-    while (last + 1 != low.end() && *(last + 1) == *last + 1) ++last;
+    // They ascend: a run ends where one is farther from its first than its place is.
+    const auto behind = std::partition_point(first, low.end(), [&first](const uint16_t& each) {
+      return each - *first == &each - &*first;
+    });
     const uint64_t base = it->first << kLowBits;
-    return Run{.first = base | *first, .last = base | *last};
+    return Run{.first = base | *first, .last = base | *std::prev(behind)};
   }
   return std::nullopt;
 }

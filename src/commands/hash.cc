@@ -105,8 +105,8 @@ void hdel(WriteContext& ctx, Args args) {
                    });
   if (!removed) return;
   if (removed->count != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
-  if (!removed->any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
-  ctx.reply.integer(removed->count);
+  if (!removed->left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  ctx.reply.integer(static_cast<int64_t>(removed->count));
 }
 
 constexpr CommandRow kTable[] = {

@@ -30,9 +30,10 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
                                      const types::Record& before, const RestOf& rest_of,
                                      types::Touch touch = types::Touch::kModified);
 
+// How many elements went, and whether any is left.
 struct Removed {
-  int64_t count = 0;
-  bool any_left = true;
+  uint64_t count = 0;
+  bool left = true;
 };
 // Removes the elements that are named behind the key: each from the writer `opened`, or, when there
 // are more than `most`, all at once, and `rest_without(keys, record, put, is_gone)` builds the
@@ -43,8 +44,8 @@ std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args 
   const contract::Args names = args.subspan(2);  // they live until the command is answered
   if (!is_large_removal(opened.record(), names.size(), most)) {
     Removed removed;
-    for (const std::string_view name : names) removed.count += opened->remove(name);
-    removed.any_left = opened->finish();
+    for (const std::string_view name : names) removed.count += opened->remove(name) ? 1 : 0;
+    removed.left = opened->finish();
     return removed;
   }
   const auto rest =
@@ -56,8 +57,7 @@ std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args 
                                        [&](std::string_view name) { return gone.contains(name); });
                  });
   if (!rest) return {};
-  return Removed{.count = static_cast<int64_t>(rest->value.changes),
-                 .any_left = rest->value.size != 0};
+  return Removed{.count = rest->value.changes, .left = rest->value.size != 0};
 }
 
 // The key under which the next item is added to what is taken.

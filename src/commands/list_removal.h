@@ -22,11 +22,7 @@ std::shared_ptr<data::SpillSort> take_elements(contract::WriteContext& ctx, std:
 [[nodiscard]] bool leave_elements(contract::WriteContext& ctx, std::string_view key,
                                   const types::Record& before, uint64_t first, uint64_t end);
 
-// LREM: how many went, and whether any is left.
-struct Removed {
-  uint64_t count = 0;
-  bool left = true;
-};
+// LREM.
 std::optional<Removed> remove_matches(contract::WriteContext& ctx, std::string_view key,
                                       const types::Record& before, int64_t count,
                                       std::string_view element);

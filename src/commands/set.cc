@@ -42,9 +42,9 @@ void srem(WriteContext& ctx, Args args) {
   if (!removed) return;
   if (removed->count != 0) {
     ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
-    if (!removed->any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+    if (!removed->left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   }
-  ctx.reply.integer(removed->count);
+  ctx.reply.integer(static_cast<int64_t>(removed->count));
 }
 
 void smove(WriteContext& ctx, Args args) {

@@ -208,7 +208,7 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
       memtable_bytes_(memtable_bytes(options.cache_bytes)),
       on_log_(options.on_log),
       ledger_(options.path),
-      env_(options.path, disk, &ledger_,
+      env_(disk, &ledger_,
            [this] {
              (void)note({Status::Code::kNoSpace, "a table waits for space"});
            }),

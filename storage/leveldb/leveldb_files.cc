@@ -56,6 +56,9 @@ int Disk::sync(int fd) {
 int Disk::allocate(int fd, off_t offset, off_t bytes) {
   return fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
+Status Disk::sync_directory(const std::string& path) {
+  return storage::sync_directory(path);
+}
 Disk* Disk::of_machine() {
   static Disk disk;
   return &disk;
@@ -77,13 +80,7 @@ struct LeveldbEnv::Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  Status sync() {
-    // LevelDB makes its name durable only with the next change of its manifest.
-    if (!named.exchange(true)) {
-      if (Status status = sync_directory(env->directory_); !status.ok()) return status;
-    }
-    return to_storage(env->disk_->sync(fd), path);
-  }
+  Status sync() { return to_storage(env->disk_->sync(fd), path); }
   Status allocate(uint64_t offset, uint64_t bytes) {
     return to_storage(
         env->disk_->allocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes)), path);
@@ -93,7 +90,6 @@ struct LeveldbEnv::Log {
   const std::string path;
   const int fd;
   std::shared_ptr<LogLedger::Log> entry;
-  std::atomic<bool> named = false;
 };
 
 class LeveldbLog : public leveldb::WritableFile {
@@ -174,7 +170,7 @@ class TableFile : public leveldb::WritableFile {
     // A manifest names other files: their names must be durable before it is.
     const std::filesystem::path path(path_);
     if (path.filename().string().starts_with("MANIFEST") &&
-        !sync_directory(path.parent_path().string()).ok()) {
+        !env_->disk_->sync_directory(path.parent_path().string()).ok()) {
       return leveldb::Status::IOError(path_, "its directory cannot be synced");
     }
     if (leveldb::Status status = Flush(); !status.ok()) return status;
@@ -196,10 +192,8 @@ class TableFile : public leveldb::WritableFile {
   std::string buffer_;
 };
 
-LeveldbEnv::LeveldbEnv(std::string directory, Disk* disk, LogLedger* ledger,
-                       std::function<void()> on_hunger)
+LeveldbEnv::LeveldbEnv(Disk* disk, LogLedger* ledger, std::function<void()> on_hunger)
     : EnvWrapper(leveldb::Env::Default()),
-      directory_(std::move(directory)),
       disk_(disk),
       ledger_(ledger),
       on_hunger_(std::move(on_hunger)) {}
@@ -239,15 +233,22 @@ leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::Wr
   return leveldb::Status::OK();
 }
 
-// LevelDB gives CURRENT its new content so, and removes next what only the old one needs.
+// LevelDB gives CURRENT its new content so, and removes next what only the old one needs; or, when
+// this fails, the manifest that the new one names.
 leveldb::Status LeveldbEnv::RenameFile(const std::string& from, const std::string& to) {
   leveldb::Status status = EnvWrapper::RenameFile(from, to);
-  if (!status.ok()) return status;
-  const Status synced = sync_directory(std::filesystem::path(to).parent_path().string());
-  return synced.ok() ? status : leveldb::Status::IOError(to, synced.message());
+  const std::filesystem::path path(to);
+  if (!status.ok() || path.filename() != "CURRENT") return status;
+  const Status synced = disk_->sync_directory(path.parent_path().string());
+  if (synced.ok()) return status;
+  keeps_manifests_ = true;  // nobody knows which of them the disk's CURRENT names
+  return leveldb::Status::IOError(to, synced.message());
 }
 
 leveldb::Status LeveldbEnv::RemoveFile(const std::string& path) {
+  if (keeps_manifests_ && std::filesystem::path(path).filename().string().starts_with("MANIFEST")) {
+    return leveldb::Status::IOError(path, "kept");
+  }
   {
     std::lock_guard lock(mutex_);
     logs_.erase(path);

@@ -19,14 +19,15 @@
 
 namespace ingot::storage {
 
-// What the files ask of the kernel, as it answers: -1 and errno. Tests put a failing disk in its
-// place. Any thread.
+// What the files ask of the kernel, most of it as that answers: -1 and errno. Tests put a failing
+// disk in its place. Any thread.
 class Disk {
  public:
   virtual ~Disk() = default;
   virtual ssize_t write(int fd, const char* bytes, size_t count);
   virtual int sync(int fd);
   virtual int allocate(int fd, off_t offset, off_t bytes);
+  virtual Status sync_directory(const std::string& path);
   static Disk* of_machine();
 };
 
@@ -34,7 +35,7 @@ class Disk {
 class LeveldbEnv : public leveldb::EnvWrapper {
  public:
   // `on_hunger` is called on LevelDB's thread when a table begins to wait for space.
-  LeveldbEnv(std::string directory, Disk* disk, LogLedger* ledger, std::function<void()> on_hunger);
+  LeveldbEnv(Disk* disk, LogLedger* ledger, std::function<void()> on_hunger);
   ~LeveldbEnv() override;
 
   // From now on tables wait; until then, a full disk fails the opening.
@@ -52,11 +53,11 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   // Sleeps a little, and answers whether to try again.
   bool wait_for_space();
 
-  const std::string directory_;
   Disk* const disk_;
   LogLedger* const ledger_;
   const std::function<void()> on_hunger_;
   std::atomic<bool> starving_ = false;
+  std::atomic<bool> keeps_manifests_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -53,6 +53,10 @@ class FaultyDisk : public Disk {
     errno = ENOSPC;
     return -1;
   }
+  Status sync_directory(const std::string& path) override {
+    if (nth_fails()) return {Status::Code::kIo, "as it was told to"};
+    return Disk::sync_directory(path);
+  }
 
  private:
   bool nth_fails() {
@@ -78,11 +82,15 @@ class FaultyLeveldb {
   const std::vector<Status::Code>& reported() const { return reported_; }
 
   void reopen() {
-    engine_.reset();
-    auto [engine, status] = open_leveldb_on(options_, &faults_);
+    const Status status = try_reopen();
     INFO(status.message());
     REQUIRE(status.ok());
+  }
+  Status try_reopen() {
+    engine_.reset();
+    auto [engine, status] = open_leveldb_on(options_, &faults_);
     engine_ = std::move(engine);
+    return status;
   }
 
   Status put(const std::string& key, Durability durability = Durability::kBuffered) {
@@ -218,6 +226,25 @@ TEST_CASE("LevelDB: whichever call to the disk fails, nothing acknowledged is lo
     CHECK(engine.put("after", Durability::kSynced).ok());
   }
   CHECK(number > 10);
+}
+
+TEST_CASE("LevelDB: whatever fails while it opens, the next opening finds everything") {
+  bool failed = true;
+  int number = 1;
+  for (; failed && number < 200; ++number) {
+    CAPTURE(number);
+    FaultyLeveldb engine;
+    CHECK(engine.put("before", Durability::kSynced).ok());
+    engine.faults().fail_call(number, EIO);
+    const Status status = engine.try_reopen();
+    failed = engine.faults().has_failed();
+    if (status.ok()) CHECK(engine.has("before"));
+    engine.faults().fail_call(0, 0);
+    engine.reopen();
+    CHECK(engine.has("before"));
+    CHECK(engine.put("after", Durability::kSynced).ok());
+  }
+  CHECK(number > 5);
 }
 
 }  // namespace ingot::storage
