@@ -453,9 +453,8 @@ Status LeveldbEngine::compact_deleted(bool* again) {
     deleted_.erase(run);
     Status status;
     uint64_t left = size;
-    // Again where a compaction of LevelDB's own has taken some of it to a deeper level meanwhile.
-    for (int tries = 0; tries < 3 && status.ok(); ++tries) {
-      if (2 * (left - std::min(left, alive)) < left + 2 * kTableBytes) break;
+    // Again where a compaction of LevelDB's own has taken much of it to a deeper level meanwhile.
+    for (int tries = 0; tries < 2 && status.ok() && left > alive + (size - alive) / 8; ++tries) {
       status = compact_run(begin, end);
       left = size_of(begin, end);
       reclaim_rewritten_ += left;
