@@ -59,7 +59,7 @@ std::optional<std::string> read_all(net::BodySource& source) {
   }
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') {
@@ -103,7 +103,7 @@ std::string printable(const Value& value) {
     case Kind::kInteger:
       return std::to_string(value.integer);
     case Kind::kBulk:
-      return quoted(value.text);
+      return in_quotes(value.text);
     case Kind::kNull:
       return "nil";
     case Kind::kNullArray:
@@ -125,7 +125,7 @@ std::string printable(const Value& value) {
     case Kind::kBigNumber:
       return "number " + value.text;
     case Kind::kVerbatim:
-      return "verbatim " + quoted(value.text);
+      return "verbatim " + in_quotes(value.text);
   }
   std::unreachable();
 }

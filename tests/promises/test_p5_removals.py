@@ -14,7 +14,7 @@ from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis does all of it on one thread")
 
-COUNT = 1_000_000 if FULL else 200_000
+COUNT = 1_000_000 if FULL else 100_000
 HALF = COUNT // 2
 # On an idle machine some tens of milliseconds; when the writer did it all: many seconds. LevelDB's writes wait
 # for its compactions.
