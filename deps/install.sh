@@ -9,7 +9,7 @@ redis="redis-server redis-tools python3 python3-redis"
 case ${1-} in
   build) wanted=$build ;;
   test) wanted="$build $redis python3-pytest python3-pip clang-format libfuse3-dev fuse3 golang-go nodejs npm" ;;
-  bench) wanted="$build $redis fio" ;;
+  bench) wanted="$build $redis fio python3-matplotlib" ;;
   *) echo "usage: deps/install.sh build | test | bench" >&2; exit 2 ;;
 esac
 
