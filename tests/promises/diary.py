@@ -23,6 +23,7 @@ class Diary:
     def __init__(self, name):
         self.name = name
         self.sent = 0  # the number of the last command sent
+        self.refused = False  # that one was
         self.answered = [0.0]  # by number: when it was answered
         self.known = (0, {})  # a number, and the state after it
 
@@ -102,15 +103,18 @@ class Diary:
             return
 
     def write_until_refused(self, client, seconds):
-        """One after the other, until one is refused, or for a while: the refusal, or None."""
+        """One after the other, until one is refused, or for a while: the refusal, or None. What was refused is
+        tried again by the next call: a removal behind it may be taken."""
         end = time.monotonic() + seconds
         try:
             while time.monotonic() < end:
-                self.sent += 1
+                self.sent += not self.refused
+                self.refused = False
                 unit = self.commands(self.sent)
                 wire = unit if len(unit) == 1 else [(b"MULTI",), *unit, (b"EXEC",)]
                 replies = client.pipeline(wire)
                 if any(map(is_refusal, replies)):
+                    self.refused = True
                     return next(filter(is_refusal, replies))
                 self.answered.append(time.monotonic())
         except ConnectionError:
@@ -131,7 +135,7 @@ class Diary:
             self.apply(state, number)
         number += self._without_effect(state, number)
         self.known = (number, state)
-        self.sent = number
+        self.sent, self.refused = number, False
         del self.answered[number + 1 :]
         self.answered += [0.0] * (number + 1 - len(self.answered))
         return number
