@@ -47,11 +47,12 @@ bool all_zero(std::string_view bytes) {
 }
 
 struct Walk {
-  enum class End : uint8_t { kClean, kTorn, kDamaged };
-  End end = End::kClean;  // kTorn: the file ends within a record
-  uint64_t whole = 0;     // where the last whole record ends
-  // Unless kClean, what is wrong lies before this: it may have been synced up to here or not at
-  // all.
+  // kTorn: the file ends within a record. kUnreadable: the disk failed, so nothing is known.
+  enum class End : uint8_t { kClean, kTorn, kDamaged, kUnreadable };
+  End end = End::kClean;
+  uint64_t whole = 0;  // where the last whole record ends
+  // Of kTorn and kDamaged: what is wrong lies before this, and may have been synced up to here or
+  // not at all.
   uint64_t wrong_until = 0;
 };
 
@@ -62,16 +63,20 @@ class Walker {
       : file_(path, std::ios::binary), bytes_(fs::file_size(path)), verify_from_(verify_from) {}
 
   Walk walk() {
-    std::string block(kBlockBytes, 0);
     for (uint64_t begin = 0; begin < bytes_ && !over_; begin += kBlockBytes) {
-      file_.read(block.data(), static_cast<std::streamsize>(kBlockBytes));
-      walk_block(begin, std::string_view(block).substr(0, static_cast<size_t>(file_.gcount())));
+      walk_block(begin, next_block());
     }
     if (!over_ && in_record_) stop(Walk::End::kTorn, UINT64_MAX);
+    if (file_.bad()) result_.end = Walk::End::kUnreadable;
     return result_;
   }
 
  private:
+  std::string_view next_block() {
+    file_.read(block_.data(), static_cast<std::streamsize>(kBlockBytes));
+    return std::string_view(block_).substr(0, static_cast<size_t>(file_.gcount()));
+  }
+
   void walk_block(uint64_t begin, std::string_view block) {
     size_t at = 0;
     while (!over_ && kBlockBytes - at >= kHeaderBytes && at < block.size()) {
@@ -100,11 +105,9 @@ class Walker {
 
   // Space that was given in advance, and nothing behind it.
   bool is_zero_tail(std::string_view rest) {
-    std::string block(kBlockBytes, 0);
     while (all_zero(rest)) {
-      file_.read(block.data(), static_cast<std::streamsize>(kBlockBytes));
-      if (file_.gcount() == 0) return true;
-      rest = std::string_view(block).substr(0, static_cast<size_t>(file_.gcount()));
+      rest = next_block();
+      if (rest.empty()) return true;
     }
     return false;
   }
@@ -116,6 +119,7 @@ class Walker {
   }
 
   std::ifstream file_;
+  std::string block_ = std::string(kBlockBytes, 0);
   const uint64_t bytes_;
   const uint64_t verify_from_;
   bool in_record_ = false;
@@ -160,6 +164,9 @@ Status cut_lost_end(const std::string& directory,
     }
     const Walk walk = Walker(path, synced).walk();
     if (walk.end == Walk::End::kClean) continue;
+    if (walk.end == Walk::End::kUnreadable) {
+      return {Status::Code::kIo, fmt::format("cannot read {}", path.string())};
+    }
     if (walk.wrong_until <= synced) {
       return {Status::Code::kCorruption,
               fmt::format("{} is damaged behind byte {}, in what was synced", path.string(),
