@@ -19,9 +19,9 @@ void config(std::string_view input);
 // sound, and the same when it is dumped and restored again.
 void restore(std::string_view input);
 
-// Lines of commands, in the quotes of inline commands, to a server in this process: each has one
-// reply, and what is stored in the end is sound. "~" before a line: by another client; "+5": five
-// milliseconds go by.
+// Lines of commands, in the quotes of inline commands, to two servers in this process, which keep
+// collections in their two forms: each line has one reply, on both the same, and what is stored in
+// the end is sound. "~" before a line: by another client; "+5": five milliseconds go by.
 void commands(std::string_view input);
 
 }  // namespace ingot::fuzz
