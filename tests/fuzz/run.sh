@@ -12,7 +12,7 @@ deps/install.sh fuzz
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "fuzz_$target"
 mkdir -p "$found"
-# Its entropic schedule takes more time than the targets do.
+# Of `commands` the entropic schedule would take half of the time for itself.
 fuzzer() {
     TMPDIR=$(test -d /dev/shm && echo /dev/shm || echo /tmp) \
         "build/fuzz/tests/fuzz/fuzz_$target" -timeout=20 -entropic=0 -rss_limit_mb=3000 \
