@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian 12 packages that Ingot needs: deps/install.sh build | test | bench.
+# Installs the Debian 12 packages that Ingot needs: deps/install.sh build | test | bench | fuzz.
 # Says nothing and needs no network when all are there.
 set -eu
 
@@ -10,7 +10,8 @@ case ${1-} in
   build) wanted=$build ;;
   test) wanted="$build $redis python3-pytest python3-pip clang-format libfuse3-dev fuse3 golang-go nodejs npm" ;;
   bench) wanted="$build $redis fio python3-matplotlib" ;;
-  *) echo "usage: deps/install.sh build | test | bench" >&2; exit 2 ;;
+  fuzz) wanted="$build clang-16 libclang-rt-16-dev llvm-16" ;;  # llvm-16: names in what sanitizers print
+  *) echo "usage: deps/install.sh build | test | bench | fuzz" >&2; exit 2 ;;
 esac
 
 # shellcheck disable=SC2086

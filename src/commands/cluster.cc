@@ -11,7 +11,7 @@ void refuse(SessionContext& context, Args) {
 // Subcommands that look, and those that change the cluster or tell its administrator more.
 constexpr CommandRow looks(CommandRow row) {
   row.flags = flag::kStale;
-  row.handler = refuse;
+  row.handler = contract::Handler(refuse);
   return row;
 }
 constexpr CommandRow administers(CommandRow row, uint32_t flags = flag::kNoAsyncLoading) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -28,13 +29,18 @@ class AccessClock {
 
  private:
   static constexpr size_t kSlots = 1u << 20;  // 4 MB, touched only where keys hash to
-  std::atomic<uint32_t>& slot(storage::KeyspaceId keyspace, std::string_view key) {
+  struct Free {
+    void operator()(uint32_t* slots) const { std::free(slots); }
+  };
+  std::atomic_ref<uint32_t> slot(storage::KeyspaceId keyspace, std::string_view key) {
     size_t hash = std::hash<std::string_view>{}(key) ^ (size_t{keyspace} * 0x9e3779b97f4a7c15u);
-    return slots_[hash & (kSlots - 1)];
+    return std::atomic_ref(slots_[hash & (kSlots - 1)]);
   }
 
   int64_t start_s_;
-  std::unique_ptr<std::atomic<uint32_t>[]> slots_ { new std::atomic<uint32_t>[ kSlots ]() };
+  // calloc() leaves pages alone that the system gave as zeros.
+  std::unique_ptr<uint32_t[], Free> slots_{
+      static_cast<uint32_t*>(std::calloc(kSlots, sizeof(uint32_t)))};
 };
 
 }  // namespace ingot::types

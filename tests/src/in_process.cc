@@ -1,7 +1,9 @@
 // Building the executor on threads that the test plays, and running pipelines through it.
 #include "tests/src/in_process.h"
 
-#include <catch2/catch.hpp>
+#include <deque>
+
+#include "storage/check.h"
 
 namespace ingot::test {
 
@@ -41,7 +43,7 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers,
   storage::Status status;
   store_ = data::Store::open(
       std::move(engine), 16, [this] { return now_ms.load(); }, &status);
-  REQUIRE(status.ok());
+  INGOT_CHECK(status.ok());
   collector_ = std::make_unique<data::Collector>(*store_);
   readers_ = std::make_unique<data::ReaderPool>(readers);
   events_.tell = std::move(on_events);
@@ -61,6 +63,10 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers,
 }
 
 InProcess::~InProcess() {
+  stop();
+}
+
+void InProcess::stop() {
   writer_->stop();
   collector_->stop();
   readers_.reset();
@@ -76,9 +82,8 @@ class InProcessClient::FakeConnection : public net::Connection {
   int fd() const override { return -1; }
   std::string& out() override { return out_; }
   void send_body(std::unique_ptr<net::BodySource> source) override {
-    REQUIRE(body_ == nullptr);
-    body_ = std::move(source);
-    take_piece();
+    bodies_.push_back({.before = std::exchange(out_, {}), .source = std::move(source)});
+    if (bodies_.size() == 1) take_bodies();
   }
   void flush() override {}
   void pause_reading() override {}
@@ -92,13 +97,10 @@ class InProcessClient::FakeConnection : public net::Connection {
   }
   void set_idle_exempt(bool) override {}
   void set_authenticated(bool) override {}
-  // The session says so last, when all is answered.
+  // The session says so last, when all is answered but for what bodies still lack.
   void set_busy(bool busy) override {
-    if (body_ != nullptr) return;  // it is not all there yet
-    std::lock_guard lock(mutex_);
-    if (!busy) answered_ = std::exchange(out_, {});
-    busy_ = busy;
-    idle_.notify_all();
+    session_busy_ = busy;
+    tell_if_answered();
   }
 
   void begin() {
@@ -114,20 +116,37 @@ class InProcessClient::FakeConnection : public net::Connection {
   }
 
  private:
+  struct Body {
+    std::string before;  // what is sent first
+    std::unique_ptr<net::BodySource> source;
+  };
+
   // A client that reads on; one whose body cannot be completed is cut.
-  void take_piece() {
-    body_->next(thread_, [this](std::optional<std::string> piece) {
-      if (piece && !piece->empty()) {
-        out_ += *piece;
-        return take_piece();
+  void take_bodies() {
+    sent_ += std::exchange(bodies_.front().before, {});
+    bodies_.front().source->next(thread_, [this](std::optional<std::string> piece) {
+      if (!piece) {
+        bodies_.clear();
+        return close();
       }
-      body_.reset();
-      piece ? set_busy(false) : close();
+      sent_ += *piece;
+      if (piece->empty()) bodies_.pop_front();
+      bodies_.empty() ? tell_if_answered() : take_bodies();
     });
   }
 
+  void tell_if_answered() {
+    if (!bodies_.empty()) return;  // it is not all there yet
+    std::lock_guard lock(mutex_);
+    if (!session_busy_) answered_ = std::exchange(sent_, {}) + std::exchange(out_, {});
+    busy_ = session_busy_;
+    idle_.notify_all();
+  }
+
   net::IoThread& thread_;
-  std::unique_ptr<net::BodySource> body_;  // the thread's
+  std::deque<Body> bodies_;    // the thread's: not taken yet, in their order
+  std::string sent_;           // the thread's: what came before them
+  bool session_busy_ = false;  // the thread's
   std::string address_ = "127.0.0.1:1";
   std::string out_;  // the thread's
   std::mutex mutex_;

@@ -80,6 +80,9 @@ class InProcess {
                      decltype(exec::EventHook::tell) on_events = {});
   ~InProcess();
 
+  // Nothing changes the engine from now on. Every client has been answered, or is gone.
+  void stop();
+
   std::atomic<int64_t> now_ms{1'700'000'000'000};
   exec::Services& services() { return *services_; }
 
