@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "storage/salvage/log_records.h"
-#include "storage/salvage/table_file.h"
+#include "storage/salvage/salvaged_table.h"
 
 namespace ingot::storage {
 
@@ -170,7 +170,7 @@ void Salvage::read_tables() {
 }
 
 void Salvage::read_table(uint64_t number, const std::string& name) {
-  TableFile table(path_of(name), form_);
+  SalvagedTable table(path_of(name), form_);
   const auto listed = catalogue_.tables.find(number);
   std::string family = table.family();
   if (family.empty() && listed != catalogue_.tables.end()) {

@@ -28,9 +28,9 @@ struct TableEvents {
   std::function<void(std::string_view what)> harmless;
 };
 
-class TableFile {
+class SalvagedTable {
  public:
-  TableFile(const std::string& path, FileForm form);
+  SalvagedTable(const std::string& path, FileForm form);
 
   const Status& status() const { return file_.status(); }  // of opening it
   // RocksDB's column family; empty when its properties are damaged.

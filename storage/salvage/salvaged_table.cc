@@ -5,7 +5,7 @@
 //             | handle of the index | zeros up to byte 41 | u32le version | magic (8)
 //   LevelDB   data blocks | filter | names | index | footer (48): handle of the names | handle of
 //             the index | zeros up to byte 40 | magic (8)
-#include "storage/salvage/table_file.h"
+#include "storage/salvage/salvaged_table.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,14 +34,14 @@ std::optional<BlockHandle> handle_in(std::string_view bytes) {
 
 }  // namespace
 
-TableFile::TableFile(const std::string& path, FileForm form)
+SalvagedTable::SalvagedTable(const std::string& path, FileForm form)
     : form_(form), file_(path), index_has_versions_(form == FileForm::kLeveldb) {
   if (!file_.status().ok()) return;
   read_footer();
   if (!is_indexed_) is_complete_ = search_blocks();
 }
 
-void TableFile::read_footer() {
+void SalvagedTable::read_footer() {
   const bool rocksdb = form_ == FileForm::kRocksdb;
   const uint64_t size = rocksdb ? kRocksdbFooterBytes : kLeveldbFooterBytes;
   if (file_.size() < size) return;
@@ -69,7 +69,7 @@ void TableFile::read_footer() {
   if (!is_indexed_) blocks_.clear();
 }
 
-bool TableFile::read_index(BlockHandle index, bool is_two_level) {
+bool SalvagedTable::read_index(BlockHandle index, bool is_two_level) {
   const auto block = read_block(file_, form_, index);
   if (!block) return false;
   bool readable = true;
@@ -85,7 +85,7 @@ bool TableFile::read_index(BlockHandle index, bool is_two_level) {
          readable;
 }
 
-void TableFile::read_properties(std::string_view block) {
+void SalvagedTable::read_properties(std::string_view block) {
   (void)walk_block(block, [&](std::string_view name, std::string_view value) {
     if (name == "rocksdb.column.family.name") family_ = value;
     if (name == "rocksdb.data.size") data_bytes_ = ByteTaker(value).varint();
@@ -96,7 +96,7 @@ void TableFile::read_properties(std::string_view block) {
   });
 }
 
-bool TableFile::search_blocks() {
+bool SalvagedTable::search_blocks() {
   while (const auto found = find_block(file_, form_, searched_until_)) {
     if (form_ == FileForm::kLeveldb) {
       const auto block = read_block(file_, form_, *found);
@@ -119,7 +119,7 @@ bool TableFile::search_blocks() {
 }
 
 // A block of LevelDB's that is no filter, nor any other that stands behind the data.
-bool TableFile::is_data(std::string_view block) const {
+bool SalvagedTable::is_data(std::string_view block) const {
   bool data = false;
   const bool readable = walk_block(block, [&](std::string_view bytes, std::string_view value) {
     VersionedKey key;
@@ -131,7 +131,7 @@ bool TableFile::is_data(std::string_view block) const {
   return readable && data;
 }
 
-void TableFile::walk(const TableEvents& events) {
+void SalvagedTable::walk(const TableEvents& events) {
   if (!is_indexed_ && is_complete_) events.harmless("its index is damaged");
   std::string after;
   std::optional<std::pair<uint64_t, uint64_t>> bad;
