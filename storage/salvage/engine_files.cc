@@ -8,6 +8,8 @@
 #include "storage/salvage/engine_files.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "storage/salvage/byte_taker.h"
 #include "storage/salvage/log_records.h"
@@ -56,10 +58,23 @@ class Manifest {
   // False when the edit is not understood to its end.
   bool apply(std::string_view record) {
     ByteTaker in(record);
-    family_ = 0;
+    edit_ = {};
     out_.empty = false;
     while (!in.empty()) {
-      if (!apply_field(in) || in.failed()) return false;
+      if (!take_field(in) || in.failed()) return false;
+    }
+    // Which family it is about may stand at its end.
+    if (edit_.dropped) {
+      out_.families.erase(edit_.family);
+      logs_.erase(edit_.family);
+      return true;
+    }
+    if (!edit_.name.empty()) out_.families[edit_.family] = edit_.name;
+    if (edit_.log) logs_[edit_.family] = *edit_.log;
+    for (const uint64_t number : edit_.deleted) out_.tables.erase(number);
+    for (auto& [number, table] : edit_.added) {
+      table.family = edit_.family;
+      out_.tables[number] = std::move(table);
     }
     return true;
   }
@@ -72,14 +87,14 @@ class Manifest {
   }
 
  private:
-  bool apply_field(ByteTaker& in) {
+  bool take_field(ByteTaker& in) {
     const uint64_t tag = in.varint();
     switch (tag) {
       case kComparator:
         in.sized();
         return true;
       case kLogNumber:
-        logs_[family_] = in.varint();
+        edit_.log = in.varint();
         return true;
       case kNextFile:
       case kLastSequence:
@@ -97,21 +112,20 @@ class Manifest {
         return true;
       case kDeletedTable:
         in.varint();  // its level
-        out_.tables.erase(in.varint());
+        edit_.deleted.push_back(in.varint());
         return true;
       case kNewTable:
       case kNewTable2:
       case kNewTable4:
         return add_table(tag, in);
       case kFamily:
-        family_ = static_cast<uint32_t>(in.varint());
+        edit_.family = static_cast<uint32_t>(in.varint());
         return true;
       case kFamilyAdd:
-        out_.families[family_] = in.sized();
+        edit_.name = in.sized();
         return true;
       case kFamilyDrop:
-        out_.families.erase(family_);
-        logs_.erase(family_);
+        edit_.dropped = true;
         return true;
       default:
         if (tag < kIgnorable) return false;
@@ -128,8 +142,7 @@ class Manifest {
     if (!decode_versioned(in.sized(), &smallest) || !decode_versioned(in.sized(), &largest)) {
       return false;
     }
-    ListedTable table = {.family = family_,
-                         .smallest = std::string(smallest.key),
+    ListedTable table = {.smallest = std::string(smallest.key),
                          .largest = std::string(largest.key)};
     if (form_ == FileForm::kRocksdb && tag != kNewTable) {
       in.varint();  // the oldest sequence
@@ -138,13 +151,21 @@ class Manifest {
     if (tag == kNewTable4) {
       while (!in.failed() && in.varint() != kEndOfTable) in.sized();
     }
-    out_.tables[number] = std::move(table);
+    edit_.added.emplace_back(number, std::move(table));
     return true;
   }
 
   const FileForm form_;
   Catalogue& out_;
-  uint32_t family_ = 0;  // that the edit is about
+  struct Edit {
+    uint32_t family = 0;
+    std::string name;  // of a family that is new
+    bool dropped = false;
+    std::optional<uint64_t> log;
+    std::vector<uint64_t> deleted;
+    std::vector<std::pair<uint64_t, ListedTable>> added;
+  };
+  Edit edit_;
   std::map<uint32_t, uint64_t> logs_;
   uint64_t first_kept_ = 0;
 };
