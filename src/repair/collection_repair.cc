@@ -138,7 +138,8 @@ void CollectionRepair::make_string() {
     made_.value.size = 0;
     lose("all of it is lost");
   } else if (found < chunks && !losses_.empty()) {
-    lose(fmt::format("bytes {} are not there, and read as zeros", gaps.text()));
+    lose(fmt::format("bytes {} are not there, and read as zeros: lost, or never written",
+                     gaps.text()));
   }
 }
 

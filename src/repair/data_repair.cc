@@ -154,25 +154,26 @@ void DataRepair::tell_losses() {
 
 void DataRepair::tell_range(const storage::Loss& loss) {
   if (!loss.space) return lost_(loss.what);
-  const auto range = [&](auto name) {
-    const std::string from = loss.after.empty() ? std::string() : " behind " + name(loss.after);
-    const std::string to = loss.until ? " up to " + name(*loss.until) : std::string();
-    return from + to;
-  };
-  const auto collection = [](std::string_view key) {
-    return key.size() < kIdBytes ? std::string("collection 0")
-                                 : fmt::format("collection {}", storage::read_be64(key));
-  };
   switch (*loss.space) {
     case Space::kMeta:
-      return lost_(fmt::format("{}: keys{} that stood there are lost, or as they were before",
+      return lost_(fmt::format("{}: keys{}{} that stood there are lost, or as they were before",
                                loss.what,
-                               range([&](std::string_view key) { return name_of(key); })));
-    case Space::kData:
+                               loss.after.empty() ? "" : " behind " + name_of(loss.after),
+                               loss.until ? " up to " + name_of(*loss.until) : ""));
+    case Space::kData: {
+      const auto id = [](std::string_view key) {
+        return key.size() < kIdBytes ? 0 : storage::read_be64(key);
+      };
+      const CollectionId first = id(loss.after);
+      const std::string which = !loss.until ? fmt::format("s {} and later", first)
+                                : first == id(*loss.until)
+                                    ? fmt::format(" {}", first)
+                                    : fmt::format("s {} to {}", first, id(*loss.until));
       return lost_(
-          fmt::format("{}: elements of large values that stood there are lost, or as they "
-                      "were before{}{}",
-                      loss.what, loss.after.empty() && !loss.until ? "" : ":", range(collection)));
+          fmt::format("{}: elements of the collection{} that stood there are lost, or as "
+                      "they were before",
+                      loss.what, which));
+    }
     default:
       return lost_(fmt::format("{}: records of the space '{}' that stood there are lost", loss.what,
                                storage::space_name(*loss.space)));
@@ -239,8 +240,8 @@ void DataRepair::copy_key(KeyspaceId keyspace, std::string_view key, uint64_t se
   types::BuiltValue made{.metadata = record.metadata(), .payload = std::string(record.payload())};
   if (record.collection()) {
     if (!is_owner(record.collection()->id, sequence)) return;
-    const std::string name =
-        fmt::format("{} ({})", name_of(keyspace, user_key), type_name(record.type()));
+    const std::string name = fmt::format("{} ({}, collection {})", name_of(keyspace, user_key),
+                                         type_name(record.type()), record.collection()->id);
     if (!make_value(name, record, &made)) return;
   }
   for (const storage::Loss& loss : salvage_.losses()) {

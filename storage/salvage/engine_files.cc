@@ -1,4 +1,4 @@
-// Decoding batches and manifests.
+// Decoding the batches of logs and the edits of manifests, of either engine.
 //
 //   batch   u64le sequence of the first change | u32le changes | change ...
 //   change  kind (1) | [ family ] | key | [ value ]       family: a varint; keys, values: their

@@ -38,7 +38,7 @@ bool is_derived(Space space) {
 }  // namespace
 
 bool Loss::touches(Space in, std::string_view prefix) const {
-  if (space && *space != in) return false;
+  if ((space && *space != in) || newest == 0) return false;
   const bool ends_before = until && *until < prefix;
   const bool begins_behind = after > prefix && !std::string_view(after).starts_with(prefix);
   return !ends_before && !begins_behind;
@@ -114,7 +114,8 @@ Status Salvage::read_catalogue() {
     if (manifests.size() != 1) {
       losses_.push_back({.what = "It is not known which tables are the current ones (CURRENT or "
                                  "its manifest is lost): all are taken, and what was removed may "
-                                 "be back"});
+                                 "be back",
+                         .newest = 0});
       return {};
     }
     notes_.push_back(fmt::format("CURRENT is damaged: {} is the only manifest", manifests[0]));
@@ -126,7 +127,8 @@ Status Salvage::read_catalogue() {
     losses_.push_back({.what = fmt::format("{} is damaged, so it is not known which tables are the "
                                            "current ones: all are taken, and what was removed may "
                                            "be back",
-                                           current)});
+                                           current),
+                       .newest = 0});
   }
   return {};
 }
@@ -205,7 +207,9 @@ void Salvage::read_table(uint64_t number, const std::string& name) {
        .damage =
            [&](uint64_t begin, uint64_t end, std::string_view after,
                const std::optional<std::string>& until) {
-             Loss loss = lost(fmt::format("{}: bytes {} to {} are damaged", name, begin, end - 1));
+             Loss loss = lost(
+                 begin < end ? fmt::format("{}: bytes {} to {} are damaged", name, begin, end - 1)
+                             : fmt::format("{} is cut off behind byte {}", name, begin));
              loss.is_narrow = until.has_value();
              lose(std::move(loss), after, until);
            },

@@ -29,7 +29,7 @@ struct Loss {
   // Keys behind `after`, up to `until` (nothing: to the end).
   std::string after;
   std::optional<std::string> until;
-  uint64_t newest = UINT64_MAX;  // nothing younger was lost
+  uint64_t newest = UINT64_MAX;  // nothing younger was lost; 0: nothing at all, something is back
   bool is_narrow = false;        // some blocks, with few keys
 
   // Whether a record of that space and key, a younger one than that which is there, may be lost.

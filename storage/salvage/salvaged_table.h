@@ -19,8 +19,9 @@ namespace ingot::storage {
 struct TableEvents {
   // In the order of keys, the latest version of a key first.
   std::function<void(const VersionedKey& key, std::string_view value)> record;
-  // Bytes [begin, end) are damaged; what stood there has keys behind `after` ("": behind none),
-  // none behind `until` (nothing: that is not known).
+  // Bytes [begin, end) are damaged, or the file ends where there should be more (begin == end);
+  // what stood there has keys behind `after` ("": behind none), none behind `until` (nothing: that
+  // is not known).
   std::function<void(uint64_t begin, uint64_t end, std::string_view after,
                      const std::optional<std::string>& until)>
       damage;
