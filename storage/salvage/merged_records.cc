@@ -1,6 +1,7 @@
 // A record in the scratch engine: u64le sequence | removed (1) | value.
 #include "storage/salvage/merged_records.h"
 
+#include <tuple>
 #include <utility>
 
 #include "storage/codec.h"
