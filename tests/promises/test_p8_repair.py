@@ -15,7 +15,7 @@ from test_p8_check import ingot_check, written
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other files")
 
-ROUNDS = 12 if FULL else 2  # of each kind of damage
+ROUNDS = 12 if FULL else 1  # of each kind of damage
 KEYS = 600  # small ones, in their order
 DATABASES = (0, 1, 2, 3)
 
@@ -252,7 +252,7 @@ def test_collections_lose_no_more_than_what_was_damaged(sound, tmp_path, rng):
     assert re.search(r"\d+ of its \d+ elements are lost", said), said
 
 
-@pytest.mark.parametrize("compression", ["lz4", "zstd", "snappy", "none"])
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_compressed_tables(tmp_path, compression):
     """RocksDB compresses what it has compacted once."""
     value = "so long " * 500
@@ -262,8 +262,7 @@ def test_compressed_tables(tmp_path, compression):
                 client.pipeline([("SET", f"key:{number:04}", value) for number in range(300)])
             server.restart(kill=True)
         data = server.directory / "ingot-data"
-        if compression != "none":
-            eventually(lambda: any(3000 < size < 300_000 for size in sizes_of_tables(data)), 20, "compacted")
+        eventually(lambda: any(3000 < size < 300_000 for size in sizes_of_tables(data)), 20, "compacted")
         server.kill()
         code, said = ingot_repair(server.directory, tmp_path / "target")
         assert code == 0, said
