@@ -53,9 +53,9 @@ int refuse(const std::string& why) {
 }
 
 bool is_inside(const fs::path& inner, const fs::path& outer) {
-  const auto [at_outer, at_inner] =
-      std::ranges::mismatch(fs::weakly_canonical(outer), fs::weakly_canonical(inner));
-  return at_outer == fs::weakly_canonical(outer).end();
+  const fs::path in = fs::weakly_canonical(inner);
+  const fs::path out = fs::weakly_canonical(outer);
+  return std::ranges::mismatch(out, in).in1 == out.end();
 }
 
 // Makes the repaired data durable under its name: a TARGET that is there is whole.

@@ -134,7 +134,8 @@ def test_a_sound_directory(sound, tmp_path):
     assert code == 0, said
     assert found == sound[2]
     assert rest == sound[3]
-    # What is there already is not touched, and neither is what a server has.
+    # What is there already is not touched, and neither is what a server has, or what is to be salvaged.
+    assert ingot_repair(tmp_path / "damaged", tmp_path / "damaged" / "ingot-data" / "target")[0] == 2
     assert ingot_repair(tmp_path / "damaged", tmp_path / "target")[0] == 2
     with Server.ingot(sound[0], directory=tmp_path / "target"):
         assert ingot_repair(tmp_path / "target", tmp_path / "other")[0] == 2
