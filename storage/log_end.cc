@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <boost/crc.hpp>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +24,7 @@
 #include "storage/codec.h"
 #include "storage/durable_file.h"
 #include "storage/log_ledger.h"
+#include "storage/salvage/checksum.h"
 
 namespace ingot::storage {
 namespace {
@@ -35,12 +34,6 @@ namespace fs = std::filesystem;
 constexpr size_t kBlockBytes = 32 << 10;
 constexpr size_t kHeaderBytes = 7;
 enum Type : uint8_t { kWhole = 1, kFirst, kMiddle, kLast };
-
-uint32_t checksum(std::string_view bytes) {
-  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return std::rotr(static_cast<uint32_t>(crc.checksum()), 15) + 0xa282ead8u;
-}
 
 bool all_zero(std::string_view bytes) {
   return std::ranges::all_of(bytes, [](char c) { return c == 0; });
@@ -91,7 +84,7 @@ class Walker {
                     begin + at + kHeaderBytes);
       }
       if (size > rest.size()) return stop(Walk::End::kTorn, end);
-      if (end > verify_from_ && read_le32(rest) != checksum(rest.substr(6, length + 1))) {
+      if (end > verify_from_ && read_le32(rest) != masked_crc(rest.substr(6, length + 1))) {
         return stop(Walk::End::kDamaged, end);
       }
       if ((type == kWhole || type == kFirst) == in_record_) {
