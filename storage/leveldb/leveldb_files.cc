@@ -41,12 +41,11 @@ bool write_all(Disk* disk, int fd, std::string_view* bytes) {
   return true;
 }
 
-int open_new(const std::string& path) {
-  return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-}
-
 }  // namespace
 
+int Disk::create(const std::string& path) {
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
 ssize_t Disk::write(int fd, const char* bytes, size_t count) {
   return ::write(fd, bytes, count);
 }
@@ -215,14 +214,17 @@ bool LeveldbEnv::wait_for_space() {
 }
 
 leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** file) {
-  const int fd = open_new(path);
-  if (fd < 0) return failed(path);
   const std::filesystem::path name(path);
   const std::string stem = name.stem().string();
   uint64_t number = 0;
+  const bool is_log =
+      name.extension() == ".log" &&
+      std::from_chars(stem.data(), stem.data() + stem.size(), number).ec == std::errc();
+  int fd = disk_->create(path);
+  while (fd < 0 && errno == ENOSPC && !is_log && wait_for_space()) fd = disk_->create(path);
+  if (fd < 0) return failed(path);
   // LevelDB's interface is raw.
-  if (name.extension() != ".log" ||
-      std::from_chars(stem.data(), stem.data() + stem.size(), number).ec != std::errc()) {
+  if (!is_log) {
     *file = new TableFile(this, path, fd);
     return leveldb::Status::OK();
   }

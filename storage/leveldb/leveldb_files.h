@@ -24,6 +24,7 @@ namespace ingot::storage {
 class Disk {
  public:
   virtual ~Disk() = default;
+  virtual int create(const std::string& path);  // a descriptor
   virtual ssize_t write(int fd, const char* bytes, size_t count);
   virtual int sync(int fd);
   virtual int allocate(int fd, off_t offset, off_t bytes);

@@ -31,6 +31,7 @@ class FaultyDisk : public Disk {
   }
   bool has_failed() const { return error_ == 0; }
 
+  int create(const std::string& path) override { return nth_fails() ? -1 : Disk::create(path); }
   ssize_t write(int fd, const char* bytes, size_t count) override {
     if (nth_fails()) return -1;
     if (!no_append) return Disk::write(fd, bytes, count);
