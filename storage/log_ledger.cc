@@ -83,8 +83,18 @@ std::shared_ptr<LogLedger::Log> LogLedger::begin(uint64_t number, Disk disk) {
     for (const auto& each : before) each->named = true;
   }
   std::lock_guard lock(mutex_);
+  if (!logs_.empty()) take_room(*logs_.back(), *log);
   logs_.push_back(log);
   return log;
+}
+
+void LogLedger::take_room(Log& before, Log& log) {
+  const uint64_t written = before.written;
+  if (before.promised <= written) return;
+  const uint64_t promised = before.promised - written;
+  before.disk.give_back(written);
+  before.allocated = before.promised = written;
+  if (log.disk.allocate(0, promised).ok()) log.allocated = log.promised = promised;
 }
 
 Status LogLedger::sync(Log& log) {

@@ -40,6 +40,8 @@ class LogLedger {
     std::function<Status()> sync;
     // Room behind `offset`: kNoSpace, or another failure where the file system cannot tell.
     std::function<Status(uint64_t offset, uint64_t bytes)> allocate;
+    // Frees the room behind the end of what is written, which is at `size`.
+    std::function<void(uint64_t size)> give_back;
   };
   class Log {
    private:
@@ -67,7 +69,8 @@ class LogLedger {
   // For the file layer.
   bool is_in_directory(const std::string& path) const;
   // A log begins empty, behind all those before it. May wait for the disk: if the one before it was
-  // lost with its name, and not this one, nobody would see the hole.
+  // lost with its name, and not this one, nobody would see the hole. It takes over the room that
+  // writes were promised in that one: an engine begins a log in the middle of a write.
   std::shared_ptr<Log> begin(uint64_t number, Disk disk);
   void appended(Log& log, uint64_t bytes) { log.written += bytes; }
   // The log ends where its last whole append does: it takes nothing more.
@@ -87,8 +90,9 @@ class LogLedger {
 
  private:
   std::vector<std::shared_ptr<Log>> logs() const;
-  Status sync_locked(Log& log);  // under sync_mutex_
-  void mark();                   // under sync_mutex_
+  static void take_room(Log& before, Log& log);  // under mutex_
+  Status sync_locked(Log& log);                  // under sync_mutex_
+  void mark();                                   // under sync_mutex_
 
   const std::string directory_;
   mutable std::mutex mutex_;                // taken last

@@ -70,7 +70,8 @@ struct LeveldbEnv::Log {
     entry = env->ledger_->begin(
         number,
         {.sync = [this] { return sync(); },
-         .allocate = [this](uint64_t offset, uint64_t bytes) { return allocate(offset, bytes); }});
+         .allocate = [this](uint64_t offset, uint64_t bytes) { return allocate(offset, bytes); },
+         .give_back = [this](uint64_t size) { cut(size); }});
   }
   ~Log() {
     env->ledger_->end(*entry);
@@ -84,6 +85,8 @@ struct LeveldbEnv::Log {
     return to_storage(
         env->disk_->allocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes)), path);
   }
+
+  void cut(uint64_t size) const { (void)!ftruncate(fd, static_cast<off_t>(size)); }
 
   LeveldbEnv* const env;
   const std::string path;
@@ -139,7 +142,7 @@ class LeveldbLog : public leveldb::WritableFile {
     return status;
   }
   // To its whole records. Should it fail, a recovery passes over the torn one, too.
-  void cut() { (void)!ftruncate(log_->fd, static_cast<off_t>(LogLedger::written(*log_->entry))); }
+  void cut() { log_->cut(LogLedger::written(*log_->entry)); }
 
   const std::shared_ptr<LeveldbEnv::Log> log_;
   std::string buffer_;

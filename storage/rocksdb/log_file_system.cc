@@ -27,12 +27,14 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   LogFile(std::unique_ptr<FSWritableFile>&& file, uint64_t number, LogLedger* ledger)
       : FSWritableFileOwnerWrapper(std::move(file)),
         ledger_(ledger),
-        log_(ledger->begin(number, {.sync = [this] { return sync_file(); },
-                                    .allocate =
-                                        [this](uint64_t offset, uint64_t bytes) {
-                                          return to_status(FSWritableFileOwnerWrapper::Allocate(
-                                              offset, bytes, IOOptions(), nullptr));
-                                        }})) {}
+        log_(ledger->begin(
+            number, {.sync = [this] { return sync_file(); },
+                     .allocate =
+                         [this](uint64_t offset, uint64_t bytes) {
+                           return to_status(FSWritableFileOwnerWrapper::Allocate(
+                               offset, bytes, IOOptions(), nullptr));
+                         },
+                     .give_back = [this](uint64_t size) { cut(size, IOOptions(), nullptr); }})) {}
   ~LogFile() override { ledger_->end(*log_); }
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
@@ -43,8 +45,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     } else {
       ledger_->tear(*log_);
       // Should this fail, the log ends in a torn record, which a recovery passes over, too.
-      FSWritableFileOwnerWrapper::Truncate(LogLedger::written(*log_), options, debug)
-          .PermitUncheckedError();
+      cut(LogLedger::written(*log_), options, debug);
     }
     return status;
   }
@@ -65,6 +66,9 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
+  void cut(uint64_t size, const IOOptions& options, IODebugContext* debug) {
+    FSWritableFileOwnerWrapper::Truncate(size, options, debug).PermitUncheckedError();
+  }
   Status sync_file() { return to_status(FSWritableFileOwnerWrapper::Sync(IOOptions(), nullptr)); }
 
   LogLedger* const ledger_;
