@@ -1,7 +1,6 @@
 """What both suites share: the seed is told, and the ordinary run is kept short.
 
-In these files the long tests are about what stands above the engine. In the ordinary run LevelDB gets a
-third of them, another third each time (by the seed); with INGOT_TEST_FULL=1 it gets them all.
+What these files test stands above the engine. In the ordinary run LevelDB gets a third of them, another third each time (by the seed); with INGOT_TEST_FULL=1 it gets them all.
 """
 
 import re
@@ -10,7 +9,7 @@ import zlib
 from support.effort import FULL, SEED
 
 ABOVE_THE_ENGINE = re.compile(
-    r"conformance/test_(large_|hyperloglog|migrate|blocking|dump)|promises/test_(p3_large|p5_|p7_|expiry|live_changes)"
+    r"conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes)"
 )
 
 
