@@ -1,6 +1,7 @@
 """What both suites share: the seed is told, and the ordinary run is kept short.
 
-What these files test stands above the engine. In the ordinary run LevelDB gets a third of them, another third each time (by the seed); with INGOT_TEST_FULL=1 it gets them all.
+What these files test stands above the engine. In the ordinary run LevelDB gets a third of them, another third each time
+(by the seed); with INGOT_TEST_FULL=1 it gets them all.
 """
 
 import re

@@ -2,10 +2,12 @@
 #include "storage/rocksdb/rocksdb_engine.h"
 
 #include <fmt/format.h>
+#include <rocksdb/convenience.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <random>
 
 #include "storage/durable_file.h"
@@ -32,6 +34,9 @@ class RocksdbSnapshot : public Snapshot {
 };
 
 constexpr size_t kMiB = 1 << 20;
+// A flush that begins later than this after a recovery did is a part of it.
+constexpr std::chrono::milliseconds kRecoveryBegins{100};
+constexpr std::chrono::seconds kFlushWait{5};  // as long as a recovery may wait for one to begin
 
 // A share that is not worth a place in the memory plan: a million dead ids in 100 MB.
 size_t dead_bytes_max(uint64_t cache_bytes) {
@@ -107,7 +112,8 @@ RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocks
       on_log_(options.on_log),
       ledger_(options.path),
       env_(std::move(env)),
-      log_env_(make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_)),
+      log_env_(make_gated_env(
+          make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_), &gate_)),
       shared_(make_shared_parts(options)),
       run_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
       dead_{DeadIds(dead_bytes_max(options.cache_bytes)), DeadIds(kMiB)},
@@ -121,6 +127,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   db_options.info_log = make_rocksdb_logger(options);
   db_options.listeners.push_back(make_rocksdb_listener(options, [this](const Status& status) {
     stopped_ = true;
+    gate_.close();
     (void)note(status);
   }));
 
@@ -161,6 +168,7 @@ Status RocksdbEngine::mend_logs(const std::function<void(const std::string&)>& o
 
 RocksdbEngine::~RocksdbEngine() {
   if (db_ == nullptr) return;
+  gate_.open();
   const char* const unclean = "RocksDB did not close cleanly";
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
     log_failure(unclean, db_->DestroyColumnFamilyHandle(space));
@@ -205,7 +213,9 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   rocksdb::WriteOptions options;
   // Only this makes a batch visible after its sync; a sync() would show it before.
   options.sync = durability == Durability::kSynced;
+  gate_.begin_write();
   Status status = to_status(db_->Write(options, changes.raw()));
+  gate_.end_write();
   if (status.code() == Status::Code::kNoSpace) stopped_ = true;
   return note(std::move(status));
 }
@@ -235,12 +245,14 @@ Status RocksdbEngine::do_try_resume() {
   std::error_code ignored;
   std::filesystem::remove(probe, ignored);
   if (!probed.ok()) return {Status::Code::kNoSpace, probed.message()};
-  const rocksdb::Status status = db_->Resume();
+  const rocksdb::Status status = resume();
+  if (!status.ok()) gate_.close();
   // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile.
   if (status.IsBusy()) {
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
   }
-  if (status.severity() >= rocksdb::Status::Severity::kFatalError) {
+  if (status.severity() >= rocksdb::Status::Severity::kFatalError ||
+      status.IsShutdownInProgress()) {
     return {Status::Code::kIo,
             "RocksDB cannot go on before a restart: " + to_status(status).message()};
   }
@@ -254,6 +266,22 @@ Status RocksdbEngine::do_try_resume() {
   if (Status synced = ledger_.sync(); !synced.ok()) return synced;
   stopped_ = false;
   return {};
+}
+
+// RocksDB has been seen to wait for a flush that nobody would ever begin.
+rocksdb::Status RocksdbEngine::resume() {
+  using Property = rocksdb::DB::Properties;
+  auto resumed = std::async(std::launch::async, [this] { return db_->Resume(); });
+  auto worked_at = std::chrono::steady_clock::now();
+  while (resumed.wait_for(kRecoveryBegins) != std::future_status::ready) {
+    gate_.open();
+    const auto now = std::chrono::steady_clock::now();
+    const bool works = property(Property::kNumRunningFlushes) > 0 ||
+                       property(Property::kNumRunningCompactions) > 0;
+    if (works) worked_at = now;
+    if (now - worked_at > kFlushWait) rocksdb::CancelAllBackgroundWork(db_.get());
+  }
+  return resumed.get();
 }
 
 void RocksdbEngine::log_failure(std::string_view what, const rocksdb::Status& status) const {

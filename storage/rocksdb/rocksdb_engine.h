@@ -16,6 +16,7 @@
 #include "storage/dead_ids.h"
 #include "storage/engine.h"
 #include "storage/log_ledger.h"
+#include "storage/rocksdb/flush_gate.h"
 #include "storage/rocksdb/rocksdb_options.h"
 
 namespace ingot::storage {
@@ -65,6 +66,9 @@ class RocksdbEngine : public Engine {
   }
   static size_t dead_index(GarbageKind kind) { return kind == GarbageKind::kCollection ? 0 : 1; }
   DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
+  // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
+  // does no background work any more.
+  rocksdb::Status resume();
   Status flush_dead();
   uint32_t flushed_epoch(GarbageKind kind) const;
   Status list_tables(GarbageKind kind, std::vector<Table>* tables) const;
@@ -80,6 +84,7 @@ class RocksdbEngine : public Engine {
   const std::string path_;
   const std::function<void(const std::string&)> on_log_;
   LogLedger ledger_;  // thread safe
+  FlushGate gate_;    // thread safe
   // Used by db_ until it is closed.
   std::unique_ptr<rocksdb::Env> env_;  // null: the machine's own
   std::unique_ptr<rocksdb::Env> log_env_;

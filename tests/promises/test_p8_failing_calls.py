@@ -60,7 +60,10 @@ class Attempt:
     def heals(self):
         self.disk.heal()
         with self.server.client(timeout=30) as client:
-            eventually(lambda: not client.call("SET", "probe", "x").is_error(), HEALED_SECONDS, "healed")
+            try:
+                eventually(lambda: not client.call("SET", "probe", "x").is_error(), HEALED_SECONDS, "healed")
+            except AssertionError as error:
+                raise AssertionError(self.server.log_tail()) from error
             client.call("DEL", "probe")
 
 

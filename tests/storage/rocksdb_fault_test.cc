@@ -3,11 +3,16 @@
 #include <rocksdb/file_system.h>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "storage/rocksdb/rocksdb_engine.h"
@@ -133,6 +138,29 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
   OneFault* const fault_;
 };
 
+// Keeps each thread busy that RocksDB flushes in, until it is destroyed.
+class BusyFlushThreads {
+ public:
+  BusyFlushThreads() {
+    const int threads = env_->GetBackgroundThreads(rocksdb::Env::HIGH);
+    for (int i = 0; i < threads; ++i) {
+      auto* copy = new std::shared_future<void>(released_);
+      const auto wait = [](void* raw) {
+        const std::unique_ptr<std::shared_future<void>> job(
+            static_cast<std::shared_future<void>*>(raw));
+        job->wait();
+      };
+      env_->Schedule(wait, copy, rocksdb::Env::HIGH);
+    }
+  }
+  ~BusyFlushThreads() { release_.set_value(); }
+
+ private:
+  rocksdb::Env* const env_ = rocksdb::Env::Default();
+  std::promise<void> release_;
+  const std::shared_future<void> released_{release_.get_future()};
+};
+
 // Until writing works again, at most 20 seconds: RocksDB looks for space every five.
 Status heal(Engine* engine) {
   const auto end = std::chrono::steady_clock::now() + 20s;
@@ -238,6 +266,58 @@ TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") 
   REQUIRE(engine->put(kMeta, "after", "v").ok());
   engine.reopen();
   CHECK(engine->scan(kMeta) == Records{{"after", "v"}, {"before", "v"}});
+}
+
+std::ptrdiff_t logs_of(const std::string& path) {
+  const auto entries = std::filesystem::directory_iterator(path);
+  return std::ranges::count_if(
+      entries, [](const auto& entry) { return entry.path().extension() == ".log"; });
+}
+
+// Until RocksDB has put a memtable aside, to be flushed, and begun another log; how many records
+// that took.
+size_t fill_memtable(FaultyEngine& engine) {
+  size_t records = 0;
+  const std::string& path = engine->options().path;
+  for (const auto before = logs_of(path); logs_of(path) == before; ++records) {
+    REQUIRE(engine->put(kMeta, "k" + std::to_string(records), noise(4000, records)).ok());
+  }
+  return records;
+}
+
+TEST_CASE("RocksDB: a disk that fills up while a flush is scheduled heals") {
+  FaultyEngine engine;
+  std::optional<BusyFlushThreads> busy(std::in_place);
+  const size_t filled = fill_memtable(engine);
+  engine.set_faults("no-append");
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  busy.reset();  // it begins while RocksDB is stopped
+  std::this_thread::sleep_for(50ms);
+  engine.set_faults("");
+  REQUIRE(heal(&**engine).ok());
+  REQUIRE(engine->put(kMeta, "after", "v").ok());
+  engine.reopen();
+  CHECK(engine->scan(kMeta).size() == filled + 1);
+}
+
+TEST_CASE("RocksDB: a recovery whose flush never begins ends, and so does the engine") {
+  FaultyEngine engine;
+  std::optional<BusyFlushThreads> busy(std::in_place);
+  const size_t filled = fill_memtable(engine);
+  engine.set_faults("no-append");
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  engine.set_faults("");
+  std::thread releaser([&] {
+    std::this_thread::sleep_for(6s);
+    busy.reset();
+  });
+  CHECK(heal(&**engine).code() == Status::Code::kIo);
+  releaser.join();
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kIo);
+  CHECK(engine->scan(kMeta).size() == filled);
+  engine.reopen();
+  CHECK(engine->scan(kMeta).size() == filled);
+  REQUIRE(engine->put(kMeta, "after", "v").ok());
 }
 
 TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading") {

@@ -1,0 +1,86 @@
+// The gate that flushes pass before they begin, and the Env that leads them there.
+#include "storage/rocksdb/flush_gate.h"
+
+#include <chrono>
+#include <utility>
+
+namespace ingot::storage {
+namespace {
+
+constexpr std::chrono::milliseconds kWriteWait{20};
+
+class GatedEnv : public rocksdb::EnvWrapper {
+ public:
+  GatedEnv(std::unique_ptr<rocksdb::Env> target, FlushGate* gate)
+      : EnvWrapper(std::move(target)), gate_(gate) {
+    // Or each file would be reached through the old interface, which knows less of errors.
+    file_system_ = EnvWrapper::target()->GetFileSystem();
+    system_clock_ = EnvWrapper::target()->GetSystemClock();
+  }
+
+  const char* Name() const override { return "ingot.gated"; }
+
+  void Schedule(void (*function)(void*), void* argument, Priority pool, void* tag,
+                void (*unscheduled)(void*)) override {
+    if (pool != HIGH) return EnvWrapper::Schedule(function, argument, pool, tag, unscheduled);
+    auto job = std::make_unique<Job>(Job{gate_, function, argument, unscheduled});
+    EnvWrapper::Schedule(run, job.release(), pool, tag, forget);
+  }
+
+ private:
+  struct Job {
+    FlushGate* gate;
+    void (*function)(void*);
+    void* argument;
+    void (*unscheduled)(void*);
+  };
+
+  static void run(void* raw) {
+    const std::unique_ptr<Job> job(static_cast<Job*>(raw));
+    job->gate->pass();
+    job->function(job->argument);
+  }
+  static void forget(void* raw) {
+    const std::unique_ptr<Job> job(static_cast<Job*>(raw));
+    if (job->unscheduled != nullptr) job->unscheduled(job->argument);
+  }
+
+  FlushGate* const gate_;
+};
+
+}  // namespace
+
+void FlushGate::begin_write() {
+  std::lock_guard lock(mutex_);
+  writing_ = true;
+}
+
+void FlushGate::end_write() {
+  std::lock_guard lock(mutex_);
+  writing_ = false;
+  changed_.notify_all();
+}
+
+void FlushGate::close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void FlushGate::open() {
+  std::lock_guard lock(mutex_);
+  closed_ = false;
+  changed_.notify_all();
+}
+
+void FlushGate::pass() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kWriteWait, [this] { return !writing_; });
+  changed_.wait(lock, [this] { return !closed_; });
+}
+
+std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target,
+                                             FlushGate* gate) {
+  return std::make_unique<GatedEnv>(std::move(target), gate);
+}
+
+}  // namespace ingot::storage

@@ -1,0 +1,40 @@
+// Holds back the flushes that RocksDB has scheduled while it is stopped. One that begins then
+// returns at once and leaves its memtable in RocksDB's queue with nobody to flush it: a recovery
+// waits for that memtable for ever (RocksDB 7.8).
+//
+// Any thread.
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+namespace ingot::storage {
+
+class FlushGate {
+ public:
+  // Around a write, which may fail behind the flush that it scheduled.
+  void begin_write();
+  void end_write();
+
+  void close();  // RocksDB is stopped
+  void open();   // it recovers, or is closed for good
+
+  // For a flush: returns when it may begin. Waits only briefly for a write, which may itself wait
+  // for this flush.
+  void pass();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool writing_ = false;  // guarded by mutex_
+  bool closed_ = false;   // guarded by mutex_
+};
+
+// Everything is done by `target`; background jobs of the pool for flushes pass the gate before.
+// The gate must outlive the Env.
+std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target, FlushGate* gate);
+
+}  // namespace ingot::storage
