@@ -186,18 +186,18 @@ void to_dense(WriteContext& ctx, std::string_view key, Loaded* loaded) {
 }
 
 void pfdebug(WriteContext& ctx, Args args) {
-  struct Subcommand {
+  struct Inspection {
     std::string_view name;
     void (*run)(WriteContext&, std::string_view key, Loaded*);
   };
-  constexpr Subcommand kSubcommands[] = {{"getreg", reply_registers},
+  constexpr Inspection kInspections[] = {{"getreg", reply_registers},
                                          {"decode", reply_runs},
                                          {"encoding", reply_encoding},
                                          {"todense", to_dense}};
   Loaded loaded;
   if (!load(ctx, args[2], false, &loaded)) return;
   if (!loaded.found) return ctx.reply.error("ERR The specified key does not exist");
-  for (const Subcommand& subcommand : kSubcommands) {
+  for (const Inspection& subcommand : kInspections) {
     if (contract::equals_ignore_case(args[1], subcommand.name)) {
       return subcommand.run(ctx, args[2], &loaded);
     }

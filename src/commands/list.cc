@@ -48,7 +48,7 @@ void reply_many(WriteContext& ctx, std::string_view key, const types::Record& re
                 uint64_t count) {
   const auto taken = take_elements(ctx, key, record, end, count);
   if (!taken) return;
-  tell_removal(ctx, key, pop_event(end), count < record.collection()->count);
+  tell_list_removal(ctx, key, pop_event(end), count < record.collection()->count);
   ctx.reply.array(count);
   reply_taken(ctx, taken, [](std::string_view element, ReplySink& reply) { reply.bulk(element); });
 }
@@ -155,7 +155,7 @@ void lrem(WriteContext& ctx, Args args) {
     removed.count = list->remove(count, args[3]);
     if (removed.count != 0) removed.left = list->finish();
   }
-  if (removed.count != 0) tell_removal(ctx, args[1], "lrem", removed.left);
+  if (removed.count != 0) tell_list_removal(ctx, args[1], "lrem", removed.left);
   ctx.reply.integer(static_cast<int64_t>(removed.count));
 }
 

@@ -40,14 +40,14 @@ inline std::optional<uint64_t> list_index(int64_t index, uint64_t length) {
 }
 
 // Tells that something was taken from a list that was stored.
-inline void tell_removal(contract::WriteContext& ctx, std::string_view key, std::string_view event,
-                         bool left) {
+inline void tell_list_removal(contract::WriteContext& ctx, std::string_view key,
+                              std::string_view event, bool left) {
   ctx.keys.notify(types::notify::kList, event, ctx.db, key);
   if (!left) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, key);
 }
 inline void finish_removal(contract::WriteContext& ctx, types::ListWriter& list,
                            std::string_view key, std::string_view event) {
-  tell_removal(ctx, key, event, list.finish());
+  tell_list_removal(ctx, key, event, list.finish());
 }
 
 inline std::string_view pop_event(types::ListEnd end) {

@@ -123,7 +123,7 @@ void reply_many(WriteContext& ctx, std::string_view name, const Record& before, 
                 uint64_t count) {
   const auto taken = take_elements(ctx, name, before, end, count);
   if (!taken) return;
-  tell_removal(ctx, name, pop_event(end), count < before.collection()->count);
+  tell_list_removal(ctx, name, pop_event(end), count < before.collection()->count);
   ctx.reply.array(2);
   ctx.reply.bulk(name);
   ctx.reply.array(count);

@@ -126,7 +126,7 @@ void zrem(WriteContext& ctx, Args args) {
             [&](uint64_t, std::string_view member, double) { return is_gone(member); });
       });
   if (!removed) return;
-  if (removed->count != 0) tell_removal(ctx, args[1], "zrem", removed->left);
+  if (removed->count != 0) tell_zset_removal(ctx, args[1], "zrem", removed->left);
   ctx.reply.integer(static_cast<int64_t>(removed->count));
 }
 

@@ -38,8 +38,8 @@ auto read_zset(Context& ctx, std::string_view key) {
 }
 
 // Tells that members were taken from a sorted set that was stored.
-inline void tell_removal(contract::WriteContext& ctx, std::string_view key, std::string_view event,
-                         bool left) {
+inline void tell_zset_removal(contract::WriteContext& ctx, std::string_view key,
+                              std::string_view event, bool left) {
   ctx.keys.notify(types::notify::kZset, event, ctx.db, key);
   if (!left) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, key);
 }

@@ -79,7 +79,7 @@ std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::Sorte
     left = writer.finish();
   }
   if (ctx.keys.data().failed()) return std::nullopt;
-  tell_removal(ctx, name, end == End::kMin ? "zpopmin" : "zpopmax", left);
+  tell_zset_removal(ctx, name, end == End::kMin ? "zpopmin" : "zpopmax", left);
   return taken;
 }
 

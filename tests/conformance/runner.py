@@ -7,7 +7,7 @@ from compare import compare
 from script import expand
 from support.resp import CLOSED, Client, Reply, Timeout, encode
 
-REPLY_SECONDS = 8.0
+REPLY_SECONDS = 30.0
 UNTIL_SECONDS = 5.0
 DIFFERENCES_SHOWN = 6
 SILENT = Reply("silent", None)  # no reply came in time
@@ -196,11 +196,12 @@ class Run:
 
     def read(self, name):
         replies = []
-        for client in self.clients(name):
+        for client, server in zip(self.clients(name), self.pair.servers):
             try:
                 replies.append(client.read())
             except Timeout:
                 replies.append(SILENT)
+                self.differences.append(f"no reply in {REPLY_SECONDS} s from {server.name}:\n{server.threads()}")
         return replies
 
     def check(self, source, how, replies):

@@ -15,6 +15,7 @@ options that only Ingot knows are then left out. A server built with sanitizers
 (build/asan/ingot-server) fails the test, or the fixture, that removes it after a report.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -211,6 +212,16 @@ class Server:
             return ""
         first = next((i for i, line in enumerate(lines) if SANITIZER_REPORT.search(line)), len(lines))
         return "\n".join(lines[first : first + REPORT_LINES])
+
+    def threads(self):
+        """What each of its threads waits for, for those who find the server silent."""
+        lines = []
+        for task in sorted(pathlib.Path(f"/proc/{self.process.pid}/task").glob("*")):
+            with contextlib.suppress(OSError):
+                fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
+                name, waits = ((task / file).read_text().strip() for file in ("comm", "wchan"))
+                lines.append(f"    {name}: {fields[0]} {waits}, {fields[11]}+{fields[12]} ticks")
+        return "\n".join(lines)
 
     def log_tail(self):
         try:
