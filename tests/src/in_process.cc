@@ -2,6 +2,7 @@
 #include "tests/src/in_process.h"
 
 #include <deque>
+#include <future>
 
 #include "storage/check.h"
 
@@ -166,21 +167,20 @@ InProcessClient::InProcessClient(InProcess& server)
 }
 
 InProcessClient::~InProcessClient() {
-  std::mutex mutex;
-  std::condition_variable done;
-  bool closed = false;
+  on_thread([this] { session_->on_close(""); });
+}
+
+void InProcessClient::on_thread(std::move_only_function<void()> task) {
+  std::promise<void> done;
   server_.thread_.post([&] {
-    session_->on_close("");
-    std::lock_guard lock(mutex);
-    closed = true;
-    done.notify_all();
+    task();
+    done.set_value();
   });
-  std::unique_lock lock(mutex);
-  done.wait(lock, [&] { return closed; });
+  done.get_future().wait();
 }
 
 void InProcessClient::tell(void (net::Handler::*what)()) {
-  server_.thread_.post([session = session_, what] { ((*session).*what)(); });
+  on_thread([this, what] { ((*session_).*what)(); });
 }
 
 bool InProcessClient::is_closed() const {

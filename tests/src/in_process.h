@@ -122,6 +122,7 @@ class InProcessClient {
  private:
   class FakeConnection;
   void tell(void (net::Handler::*what)());
+  void on_thread(std::move_only_function<void()> task);  // of the session; returns behind it
 
   InProcess& server_;
   std::unique_ptr<FakeConnection> connection_;
