@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -21,12 +22,20 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = 8 << 20;  // a group commits when its changes reach this
+constexpr int64_t kTurnMs = 8;              // of a job's; then others have theirs
 constexpr size_t kExpireBatch = 256;        // index entries taken in one group
 constexpr int64_t kExpireRetryMs = 100;     // after an expiry that had to be put off
 
 uint64_t micros_since(Steady::time_point start) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(Steady::now() - start).count());
+}
+
+// Costs next to nothing, and is some milliseconds late.
+int64_t coarse_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
 void refuse_rest(WriteJob& job, std::string_view error) {
@@ -188,7 +197,9 @@ void Writer::run() {
     group_.want_events(services_.events.kinds());
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();
+    items_left_ = items.size();
     for (Item& item : items) {
+      --items_left_;
       take_item(std::move(item));
       if (group_.bytes() > kGroupBytesMax) commit();
     }
@@ -198,12 +209,19 @@ void Writer::run() {
   for (auto& waiting : held_.give_up()) enqueue({.job = std::move(waiting)});  // are refused
 }
 
+bool Writer::others_wait() {
+  if (items_left_ > 0) return true;
+  std::lock_guard lock(mutex_);
+  return !queue_.empty();
+}
+
 void Writer::run_job(std::unique_ptr<WriteJob> job) {
+  int64_t turn_ends = coarse_ms() + kTurnMs;
   job->first_uncommitted = job->next;
   job->committed_mark = job->replies.bytes.size();
   while (job->next < job->units.size()) {
     if (!held_.empty() && held_.is_held_from(*job)) {
-      suspended_.push_back({.job = std::move(job), .wish = {}, .waits_for_keys = true});
+      suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
       return;
     }
     // The client has left while blocks were fetched: what it takes now nobody would have.
@@ -230,6 +248,14 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     ++job->next;
     job->tries = 0;
     if (!blocked_.empty()) serve_blocked();
+    if (coarse_ms() <= turn_ends || job->next == job->units.size()) continue;
+    // What has run is committed then, whoever comes: a large commit is a long wait, too. With an
+    // fsync for each it had better be large.
+    if (policy_ != FsyncPolicy::kAlways || others_wait()) {
+      suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
+      return;
+    }
+    turn_ends = coarse_ms() + kTurnMs;
   }
   finished_.push_back(std::move(job));
 }
@@ -389,7 +415,7 @@ void Writer::answer() {
 
 void Writer::resume_suspended() {
   for (Suspended& suspended : std::exchange(suspended_, {})) {
-    if (suspended.waits_for_keys) {
+    if (suspended.only_waits) {
       // The group may have been the one in which they were let go.
       held_.is_held_from(*suspended.job) ? held_.wait(std::move(suspended.job))
                                          : enqueue({.job = std::move(suspended.job)});

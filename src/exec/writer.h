@@ -66,17 +66,19 @@ class Writer {
     uint64_t unwatch_client = 0;
     uint64_t unblock_client = 0;
   };
-  // A job that goes on when the pool has done something for it, or another has let its keys go.
+  // A job that goes on when the pool has done something for it, another has let its keys go, or
+  // those behind it have had their turn.
   struct Suspended {
     std::unique_ptr<WriteJob> job;
     NeedsPool wish;  // without work: the blocks of its next unit
-    bool waits_for_keys = false;
+    bool only_waits = false;
   };
 
   void run();
   std::vector<Item> take(bool* stopping);
   void enqueue(Item item);
   void run_job(std::unique_ptr<WriteJob> job);
+  bool others_wait();
   void take_item(Item item);
   void decide_refusals();
   Group::Refusals refusals() const { return {.all = refuses_all_, .growing = refuses_growth_}; }
@@ -118,6 +120,7 @@ class Writer {
   std::string refuses_all_;
   std::string refuses_growth_;
   size_t group_units_ = 0;
+  size_t items_left_ = 0;                            // taken from the queue and not yet run
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
   std::vector<Suspended> suspended_;                 // handed to the pool after the commit
   BlockTable blocked_;

@@ -143,6 +143,22 @@ TEST_CASE("long walks leave threads for short reads", "[exec]") {
   for (auto& walker : walkers) CHECK(walker->receive() == "*1\r\n$1\r\nk\r\n");
 }
 
+TEST_CASE("a pipeline of long writes lets others have their turn", "[exec]") {
+  InProcess server(std::move(storage::open_memory({}).first));
+  InProcessClient heavy(server);
+  InProcessClient other(server);
+  std::vector<InProcessClient::Line> pipeline;
+  for (int i = 0; i < 100; ++i) {
+    pipeline.push_back({"SADD", "s"});
+    for (int j = 0; j < 500; ++j) pipeline.back().push_back(std::to_string(i * 500 + j));
+  }
+  pipeline.push_back({"SETNX", "first", "heavy"});
+  heavy.send(pipeline);
+  CHECK(other.run({"SETNX", "first", "other"}) == ":1\r\n");
+  CHECK(heavy.receive().ends_with(":500\r\n:0\r\n"));
+  CHECK(other.run({"SCARD", "s"}) == ":50000\r\n");
+}
+
 TEST_CASE("a transaction of reads goes on where long walks go", "[exec]") {
   InProcess server(std::move(storage::open_memory({}).first));
   InProcessClient client(server);

@@ -1,0 +1,281 @@
+#!/usr/bin/python3
+"""More than a server is meant for: very many connections, a keyspace read by one command, the removal of huge collections.
+
+What is asked each time: do others wait, does the memory stay within its bound, is the server still there? For each
+scene the longest and the usual wait of a neighbour is shown, who sends one SET and one GET after the other, and
+the peak of the server's memory beside `maxmemory`.
+"""
+
+import itertools
+import os
+import resource
+import selectors
+import socket
+import sys
+import threading
+import time
+
+import common
+from common import MB
+
+PIPELINE_BYTES = 1 << 20
+PER_COMMAND = 500  # elements
+
+
+class Neighbour:
+    """Sends single commands from a thread of its own and notes how long each took."""
+
+    def __init__(self, server):
+        self._client = common.redis.Redis(port=server.port, socket_timeout=600)
+        self._stop = threading.Event()
+        self._times = {"SET": [], "GET": []}
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+    def _run(self):
+        for number in itertools.count():
+            if self._stop.is_set():
+                return
+            for name, words in (("SET", (b"%d" % number,)), ("GET", ())):
+                start = time.monotonic()
+                self._client.execute_command(name, "neighbour", *words)
+                self._times[name].append((time.monotonic() - start) * 1000)
+            time.sleep(0.001)
+
+    def waits(self):
+        found = {}
+        for name, times in self._times.items():
+            ordered = sorted(times)
+            found |= {f"{name} p50": ordered[len(ordered) // 2], f"{name} p99": ordered[len(ordered) * 99 // 100],
+                      f"{name} max": ordered[-1]}  # fmt: skip
+        return found
+
+
+def encode(*words):
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+    return b"".join(parts)
+
+
+def send_all(server, commands):
+    """A pipeline without end; each reply is one line."""
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        sent = 0
+
+        def drain(lines):
+            while lines > 0:
+                data = connection.recv(1 << 20)
+                if not data or b"-" in data[:1]:
+                    sys.exit(f"refused: {data[:200]!r}")
+                lines -= data.count(b"\r\n")
+            return lines
+
+        waiting, ahead, buffer = 0, 0, []
+        for command in commands:
+            buffer.append(command)
+            sent += len(command)
+            if sent < PIPELINE_BYTES:
+                continue
+            connection.sendall(b"".join(buffer))
+            ahead = drain(waiting + ahead)
+            waiting, sent, buffer = len(buffer), 0, []
+        connection.sendall(b"".join(buffer))
+        drain(waiting + ahead + len(buffer))
+
+
+def discard_reply(server, *words, idle=600):
+    """Sends one command and throws away what comes, until an ECHO behind it is answered; its bytes and seconds."""
+    mark = b"$13\r\nend-of-replies\r\n".replace(b"$13", b"$14")
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.settimeout(idle)
+        start = time.monotonic()
+        connection.sendall(encode(*words) + encode(b"ECHO", b"end-of-replies"))
+        total, tail, head = 0, b"", b""
+        while not tail.endswith(mark):
+            data = connection.recv(1 << 20)
+            if not data:
+                sys.exit(f"{words[0]}: the server hung up")
+            head = head or data[:80]
+            total += len(data)
+            tail = (tail + data)[-len(mark):]  # fmt: skip
+        if head.startswith(b"-"):
+            sys.exit(f"{words[0]}: {head!r}")
+        return total, time.monotonic() - start
+
+
+def reset_peak(server):
+    with open(f"/proc/{server.pid}/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+
+
+def scene(server, name, work):
+    """Runs `work` beside a neighbour; a row of the table."""
+    reset_peak(server)
+    with Neighbour(server) as neighbour:
+        time.sleep(0.5)
+        start = time.monotonic()
+        work()
+        seconds = time.monotonic() - start
+        time.sleep(0.2)
+    row = {"scene": name, "seconds": seconds} | neighbour.waits() | {"peak MB": server.peak_memory() / MB}
+    print(f"  {name}: {seconds:.1f} s, longest SET {row['SET max']:.0f} ms", flush=True)
+    return row
+
+
+# ------------------------------------------------------------------ connections
+
+
+def connections(server, count):
+    """Opens so many, each of which sends a PING and stays; then a tenth of them send commands."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    count = min(count, hard - 500)
+    opened = []
+
+    def open_all():
+        for number in range(count):
+            # An address has some 28,000 ports to connect from.
+            source = (f"127.0.0.{1 + number // 10_000}", 0)
+            opened.append(socket.create_connection(("127.0.0.1", server.port), source_address=source))
+            opened[-1].sendall(b"PING\r\n")
+        for each in opened:
+            if each.recv(100) != b"+PONG\r\n":
+                sys.exit("a connection was not answered")
+
+    def talk(rounds=20):
+        active = opened[::10]
+        poll = selectors.DefaultSelector()
+        left = len(active) * rounds
+        for number, each in enumerate(active):
+            each.sendall(encode(b"SET", b"key:%d" % number, b"v" * 100))
+            poll.register(each, selectors.EVENT_READ, [rounds - 1])
+        while left:
+            for key, _ in poll.select():
+                key.fileobj.recv(1000)
+                left -= 1
+                if key.data[0]:
+                    key.data[0] -= 1
+                    key.fileobj.sendall(encode(b"SET", b"key:%d" % key.fd, b"v" * 100))
+
+    rows = [scene(server, f"{count} connections come", open_all)]
+    rows.append(scene(server, "a tenth of them send 20 SET each", talk))
+    rows.append(scene(server, "INFO, 20 times", lambda: [server.client.info() for _ in range(20)]))
+    rows.append(scene(server, "CLIENT LIST", server.client.client_list))
+    rows.append(scene(server, "they go", lambda: [each.close() for each in opened]))
+    return rows
+
+
+# ------------------------------------------------------------------ one command for the whole keyspace
+
+
+def keyspace(server, count):
+    per = 1000
+    values = [b"x"] * per
+
+    def fill():
+        for first in range(0, count, per):
+            names = (b"key:%010d" % number for number in range(first, first + per))
+            yield encode(b"MSET", *itertools.chain.from_iterable(zip(names, values)))
+
+    rows = [scene(server, f"{count} keys come", lambda: send_all(server, fill()))]
+    if server.client.dbsize() < count:
+        sys.exit("DBSIZE is not what was sent")
+    rows.append(scene(server, "KEYS *", lambda: discard_reply(server, b"KEYS", b"*")))
+    four = [threading.Thread(target=discard_reply, args=(server, b"KEYS", b"*9")) for _ in range(4)]
+
+    def run_four():
+        for each in four:
+            each.start()
+        for each in four:
+            each.join()
+
+    rows.append(scene(server, "KEYS *9 of four clients", run_four))
+    rows.append(scene(server, "FLUSHALL", server.client.flushall))
+    return rows
+
+
+# ------------------------------------------------------------------ removals
+
+
+def name(number):
+    return b"e%09d" % number
+
+
+ELEMENTS = {
+    b"ZADD": lambda number: (b"%d" % number, name(number)),
+    b"RPUSH": lambda number: (name(number),),
+    b"SADD": lambda number: (name(number),),
+    b"HSET": lambda number: (name(number), b"v"),
+}
+
+
+def fill_collection(command, count):
+    if command == b"XADD":
+        for number in range(count):
+            yield encode(command, b"c", b"%d-1" % (number + 1), b"f", b"v")
+        return
+    for first in range(0, count, PER_COMMAND):
+        words = itertools.chain.from_iterable(map(ELEMENTS[command], range(first, first + PER_COMMAND)))
+        yield encode(command, b"c", *words)
+
+
+def removals(server, count):
+    half = b"%d" % (count // 2)
+    scenes = {
+        b"ZADD": [(b"ZREMRANGEBYRANK", b"c", b"0", half), (b"ZPOPMAX", b"c", b"%d" % (count // 4))],
+        b"RPUSH": [(b"LTRIM", b"c", b"0", half), (b"LPOP", b"c", b"%d" % (count // 4))],
+        b"SADD": [(b"SPOP", b"c", half), (b"SREM", b"c", *(name(i) for i in range(count // 20)))],
+        b"HSET": [(b"HDEL", b"c", *(name(i) for i in range(count // 20)))],
+        b"XADD": [(b"XTRIM", b"c", b"MAXLEN", half)],
+    }
+    rows = []
+    for command, removing in scenes.items():
+        filling = fill_collection(command, count)
+        rows.append(scene(server, f"{command.decode()} of {count}", lambda: send_all(server, filling)))  # noqa: B023
+        for words in removing:
+            title = " ".join(word.decode() for word in words[:4])
+            rows.append(scene(server, title, lambda: discard_reply(server, *words)))  # noqa: B023
+        rows.append(scene(server, "DEL", lambda: discard_reply(server, b"DEL", b"c")))
+    return rows
+
+
+SCENES = {"connections": (connections, 20_000), "keyspace": (keyspace, 50_000_000), "removals": (removals, 10_000_000)}
+
+
+def run(args):
+    results = {}
+    for which in args.scenes or SCENES:
+        work, count = SCENES[which]
+        count = int(count * (0.01 if args.quick else args.share))
+        settings = {"maxmemory": args.memory, "engine": args.engine, "maxclients": 30_000, "maxmemory-clients": 0}
+        common.title(which)
+        with common.ingot(args, settings) as server:
+            rows = work(server, count)
+        results[which] = rows
+        columns = [column for column in rows[0] if column != "scene"]
+        common.table(
+            ("", *columns), [(row["scene"], *(f"{row[column]:.1f}" for column in columns)) for row in rows]
+        )
+    return results
+
+
+def main():
+    parser = common.options(__doc__)
+    parser.add_argument("scenes", nargs="*", metavar="scene", help=", ".join(SCENES) + " (all)")
+    parser.add_argument("--memory", type=common.parse_bytes, default=96 * MB, help="maxmemory (96mb)")
+    parser.add_argument("--engine", default="rocksdb")
+    parser.add_argument("--share", type=float, default=1, help="of the sizes that are meant (1)")
+    common.run_alone("overload", run, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
