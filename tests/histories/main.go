@@ -80,13 +80,17 @@ func (s *server) client() *redis.Client {
 	})
 }
 
+// Below the ports that connections are given for themselves: one of them would have it when the
+// server starts again.
 func freePort() int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fail("%v", err)
+	random := rand.New(rand.NewSource(time.Now().UnixNano()))
+	for {
+		port := 10_000 + random.Intn(22_000)
+		if listener, err := net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
+			listener.Close()
+			return port
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // Whether the server may have seen the command that ended so.

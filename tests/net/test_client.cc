@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -141,17 +142,20 @@ void TestClient::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
+// Below the ports that connections are given for themselves.
 uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  require(fd >= 0, "socket");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  require(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0, "bind");
-  require(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0, "getsockname");
-  close(fd);
-  return ntohs(address.sin_port);
+  std::random_device random;
+  while (true) {
+    const auto port = static_cast<uint16_t>(10'000 + random() % 22'000);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    require(fd >= 0, "socket");
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    close(fd);
+    if (free) return port;
+  }
 }
 
 std::string command(std::initializer_list<std::string_view> args) {

@@ -6,7 +6,7 @@
         server.start()      # again, on the same directory and port
 
 Every server runs in a temporary directory of its own (or in `directory`, which is then kept) on an
-ephemeral port of 127.0.0.1. start() returns once the server answers PING; when it does not, the
+free port of 127.0.0.1. start() returns once the server answers PING; when it does not, the
 error holds the end of its log.
 
 The binary is build/release/ingot-server; the environment variable INGOT_SERVER overrides it. Set to
@@ -18,6 +18,7 @@ options that only Ingot knows are then left out. A server built with sanitizers
 import contextlib
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -61,9 +62,12 @@ def end_on_sigterm():
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that connections are given for themselves: one of them would have it when the server starts again."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("", port))
+            return port
 
 
 class ServerError(Exception):
