@@ -133,6 +133,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
 
   if (Status status = mend_logs(options.on_log); !status.ok()) return status;
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(kSpaceCount + 1);
   for (Space space : kAllSpaces) {
     families.emplace_back(std::string(space_name(space)),
                           make_space_options(space, options, shared_));
@@ -227,7 +228,7 @@ Status RocksdbEngine::do_sync() {
 
 Status RocksdbEngine::flush() {
   const std::array epochs = {dead_[0].newest(), dead_[1].newest()};
-  const Status status =
+  Status status =
       to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
   if (status.ok()) {
     std::lock_guard lock(flushed_mutex_);

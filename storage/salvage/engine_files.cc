@@ -211,17 +211,17 @@ bool read_batch(std::string_view record, LoggedBatch* batch,
 
 Status read_manifest(const std::string& path, FileForm form, Catalogue* out) {
   Manifest manifest(form, out);
-  const Status status = read_log(path, {.record =
-                                            [&](std::string_view record) {
-                                              if (!manifest.apply(record))
-                                                out->damaged_bytes += record.size();
-                                            },
-                                        .damage =
-                                            [&](uint64_t begin, uint64_t end, bool at_end) {
-                                              // An edit that was never finished never came into
-                                              // force.
-                                              if (!at_end) out->damaged_bytes += end - begin;
-                                            }});
+  Status status = read_log(path, {.record =
+                                      [&](std::string_view record) {
+                                        if (!manifest.apply(record))
+                                          out->damaged_bytes += record.size();
+                                      },
+                                  .damage =
+                                      [&](uint64_t begin, uint64_t end, bool at_end) {
+                                        // An edit that was never finished never came into
+                                        // force.
+                                        if (!at_end) out->damaged_bytes += end - begin;
+                                      }});
   manifest.finish();
   return status;
 }

@@ -60,10 +60,7 @@ class Attempt:
     def heals(self):
         self.disk.heal()
         with self.server.client(timeout=30) as client:
-            try:
-                eventually(lambda: not client.call("SET", "probe", "x").is_error(), HEALED_SECONDS, "healed")
-            except AssertionError as error:
-                raise AssertionError(self.server.log_tail()) from error
+            eventually(lambda: not client.call("SET", "probe", "x").is_error(), HEALED_SECONDS, "healed")
             client.call("DEL", "probe")
 
 
@@ -78,6 +75,9 @@ def test_a_call_fails(engine, rng, fault, appendfsync, tmp_path):
                 attempt = Attempt(engine, appendfsync, disk, tmp_path / f"{phase}{number}.log")
                 try:
                     run(attempt, phase, kind, code, lasts, rng)
+                except Exception:
+                    print(attempt.server.log_tail())
+                    raise
                 finally:
                     attempt.server.kill()
 

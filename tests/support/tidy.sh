@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 tidy=$(command -v clang-tidy-16) || { echo "clang-tidy-16 is missing: apt-get install clang-tidy-16" >&2; exit 1; }
-cmake -S . -B build/tidy -G Ninja -DCMAKE_BUILD_TYPE=Debug -DINGOT_TESTS=OFF -DCMAKE_UNITY_BUILD=ON \
+cmake -S . -B build/tidy -G Ninja -DCMAKE_BUILD_TYPE=Debug -DINGOT_TESTS=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 \
     -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
 [ $# -gt 0 ] || set -- $(sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/tidy/compile_commands.json)
 # clang 16 takes g++ 12's <expected> only when it says that it knows concepts as C++20 has them.
