@@ -283,10 +283,12 @@ Status LeveldbEngine::do_write(const Batch& batch, Durability durability) {
 Status LeveldbEngine::commit(leveldb::WriteBatch* batch, bool sync) {
   std::lock_guard lock(write_mutex_);
   if (torn_) return {Status::Code::kNoSpace, "the disk was full and is not known to have room"};
-  // A write that fills the memtable waits for the table of the one before.
-  if (env_.is_starving() && ledger_.newest_bytes() > memtable_bytes_ / 4) {
-    return {Status::Code::kNoSpace, "a table waits for space"};
-  }
+  // A write that fills the memtable waits inside LevelDB for the table of the one before: here,
+  // where it can be refused, it waits in good time. (In memory a record takes up to twice its log.)
+  const Status hungry(Status::Code::kNoSpace, "a table waits for space");
+  if (env_.is_starving() && ledger_.newest_bytes() > memtable_bytes_ / 4) return hungry;
+  const uint64_t filled = ledger_.newest_bytes() + batch->ApproximateSize();
+  if (filled > memtable_bytes_ / 2 && !env_.wait_for_flush()) return hungry;
   if (Status room = ledger_.make_room(batch->ApproximateSize()); !room.ok()) {
     return note(std::move(room));
   }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
 constexpr std::chrono::milliseconds kRetryInterval{50};
+constexpr std::chrono::seconds kFlushWait{5};
 
 // As LevelDB's own files tell of errno, which leveldb_status.cc reads again.
 leveldb::Status failed(const std::string& path) {
@@ -213,7 +214,14 @@ void LeveldbEnv::set_patient(bool patient) {
 bool LeveldbEnv::wait_for_space() {
   if (!starving_.exchange(true)) on_hunger_();
   std::unique_lock lock(mutex_);
+  wake_.notify_all();
   return !wake_.wait_for(lock, kRetryInterval, [this] { return !patient_; });
+}
+
+bool LeveldbEnv::wait_for_flush() {
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, kFlushWait, [this] { return logs_.size() <= 1 || starving_; });
+  return logs_.size() <= 1 || !starving_;
 }
 
 leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** file) {
@@ -258,6 +266,7 @@ leveldb::Status LeveldbEnv::RemoveFile(const std::string& path) {
     std::lock_guard lock(mutex_);
     logs_.erase(path);
   }
+  wake_.notify_all();
   return EnvWrapper::RemoveFile(path);
 }
 

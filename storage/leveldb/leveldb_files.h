@@ -42,6 +42,9 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   // From now on tables wait; until then, a full disk fails the opening.
   void set_patient(bool patient);
   bool is_starving() const { return starving_; }
+  // While the memtable before the newest is written out, whose log goes behind that: waits for it,
+  // some seconds at most. False when a table waits for space, so that it may take for ever.
+  bool wait_for_flush();
 
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;

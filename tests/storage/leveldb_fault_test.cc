@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "storage/leveldb/leveldb_engine.h"
@@ -24,6 +25,12 @@ class FaultyDisk : public Disk {
   std::atomic<bool> no_append = false;  // half of it is written
   std::atomic<bool> fail_sync = false;
   std::atomic<int> syncs = 0;
+  enum class Tables { kFine, kHeld, kFull };
+  std::atomic<Tables> tables = Tables::kFine;  // what their creation meets
+  void set_tables(Tables what) {
+    tables = what;
+    tables.notify_all();
+  }
   // The Nth call from now on fails with this errno, whatever it is; 0: none does.
   void fail_call(int number, int error) {
     error_ = error;
@@ -31,7 +38,14 @@ class FaultyDisk : public Disk {
   }
   bool has_failed() const { return error_ == 0; }
 
-  int create(const std::string& path) override { return nth_fails() ? -1 : Disk::create(path); }
+  int create(const std::string& path) override {
+    if (nth_fails()) return -1;
+    if (!path.ends_with(".ldb")) return Disk::create(path);
+    tables.wait(Tables::kHeld);
+    if (tables == Tables::kFine) return Disk::create(path);
+    errno = ENOSPC;
+    return -1;
+  }
   ssize_t write(int fd, const char* bytes, size_t count) override {
     if (nth_fails()) return -1;
     if (!no_append) return Disk::write(fd, bytes, count);
@@ -195,6 +209,28 @@ TEST_CASE("LevelDB: a table waits for space, and nothing waits for it") {
   flush.join();
   CHECK(engine->try_resume().ok());
   CHECK(engine.put("after", Durability::kSynced).ok());
+}
+
+TEST_CASE("LevelDB: a write that waits for a table is refused when that finds no space") {
+  using Tables = FaultyDisk::Tables;
+  FaultyLeveldb engine;
+  engine.faults().set_tables(Tables::kHeld);
+  std::atomic<int> written = 0;
+  auto writing = std::async(std::launch::async, [&] {
+    Status status = engine.put("0");
+    while (status.ok() && written < 5000) status = engine.put(std::to_string(++written));
+    return status;
+  });
+  for (int seen = -1; seen != written; std::this_thread::sleep_for(300ms)) seen = written;
+  engine.faults().set_tables(Tables::kFull);
+  const bool refused = writing.wait_for(3s) == std::future_status::ready;
+  CHECK(refused);
+  engine.faults().set_tables(Tables::kFine);
+  CHECK(writing.get().code() == Status::Code::kNoSpace);
+  for (int i = 0; i < 100 && !engine->try_resume().ok(); ++i) std::this_thread::sleep_for(50ms);
+  CHECK(engine.put("after").ok());
+  engine.reopen();
+  for (int i = 0; i < written; ++i) CHECK(engine.has(std::to_string(i)));
 }
 
 TEST_CASE("LevelDB: whichever call to the disk fails, nothing acknowledged is lost") {
