@@ -97,6 +97,18 @@ void LogLedger::take_room(Log& before, Log& log) {
   if (log.disk.allocate(0, promised).ok()) log.allocated = log.promised = promised;
 }
 
+Status LogLedger::before_append(Log& log) {
+  if (log.begun) return {};
+  std::lock_guard lock(sync_mutex_);
+  for (const auto& each : logs()) {
+    if (each.get() == &log) break;
+    if (Status status = sync_locked(*each); !status.ok()) return status;
+  }
+  mark();
+  log.begun = true;
+  return {};
+}
+
 Status LogLedger::sync(Log& log) {
   std::lock_guard lock(sync_mutex_);
   Status status = sync_locked(log);

@@ -6,7 +6,7 @@
 // can tell what may be damaged there from what must not be (log_end.h). It is written after each
 // sync and made durable once a second: what it says is true, and at most a second old.
 //
-// Any thread. None but sync() and begin() wait for the disk.
+// Any thread. None but sync(), begin() and the first before_append() wait for the disk.
 #pragma once
 
 #include <atomic>
@@ -52,6 +52,7 @@ class LogLedger {
     std::atomic<uint64_t> written{0};
     std::atomic<bool> torn{false};
     std::atomic<bool> named{false};  // its name is on stable storage
+    std::atomic<bool> begun{false};  // may be appended to: those before it are on stable storage
     bool ended = false;              // guarded by sync_mutex_
     uint64_t synced = 0;             // guarded by sync_mutex_
     uint64_t promised = 0;   // guarded by mutex_: what writes that were given room may reach
@@ -72,6 +73,9 @@ class LogLedger {
   // lost with its name, and not this one, nobody would see the hole. It takes over the room that
   // writes were promised in that one: an engine begins a log in the middle of a write.
   std::shared_ptr<Log> begin(uint64_t number, Disk disk);
+  // Before bytes go into a log. The first time it waits until those before it are on stable
+  // storage: what a power loss takes from the end of one would be a hole that nobody sees.
+  Status before_append(Log& log);
   void appended(Log& log, uint64_t bytes) { log.written += bytes; }
   // The log ends where its last whole append does: it takes nothing more.
   void tear(Log& log) { log.torn = true; }

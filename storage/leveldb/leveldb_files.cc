@@ -131,6 +131,10 @@ class LeveldbLog : public leveldb::WritableFile {
     if (LogLedger::torn(*log_->entry)) {
       return leveldb::Status::IOError(log_->path, std::strerror(ENOSPC));
     }
+    if (buffer_.empty()) return leveldb::Status::OK();
+    if (!log_->env->ledger_->before_append(*log_->entry).ok()) {
+      return leveldb::Status::IOError(log_->path, "cannot sync the log before it");
+    }
     std::string_view rest = buffer_;
     const bool done = write_all(log_->env->disk_, log_->fd, &rest);
     const leveldb::Status status = done ? leveldb::Status::OK() : failed(log_->path);
@@ -153,14 +157,38 @@ class LeveldbLog : public leveldb::WritableFile {
 class TableFile : public leveldb::WritableFile {
  public:
   TableFile(LeveldbEnv* env, std::string path, int fd)
-      : env_(env), path_(std::move(path)), fd_(fd) {}
+      : env_(env),
+        path_(std::move(path)),
+        is_manifest_(std::filesystem::path(path_).filename().string().starts_with("MANIFEST")),
+        fd_(fd) {}
   ~TableFile() override { (void)Close(); }
 
   leveldb::Status Append(const leveldb::Slice& data) override {
     buffer_.append(data.data(), data.size());
     return buffer_.size() < kBufferBytes ? leveldb::Status::OK() : Flush();
   }
-  leveldb::Status Flush() override {
+  // A manifest names other files: their names must be durable before any of it may be, so it is
+  // written by Sync(), which LevelDB calls behind each change.
+  leveldb::Status Flush() override { return is_manifest_ ? leveldb::Status::OK() : write_buffer(); }
+  leveldb::Status Sync() override {
+    const std::string directory = std::filesystem::path(path_).parent_path().string();
+    if (is_manifest_ && !env_->disk_->sync_directory(directory).ok()) {
+      return leveldb::Status::IOError(path_, "its directory cannot be synced");
+    }
+    if (leveldb::Status status = write_buffer(); !status.ok()) return status;
+    if (env_->disk_->sync(fd_) == 0) return leveldb::Status::OK();
+    // Even for lack of space: what was to be written may be gone.
+    return leveldb::Status::IOError(path_, "cannot sync");
+  }
+  leveldb::Status Close() override {
+    if (fd_ < 0) return leveldb::Status::OK();
+    leveldb::Status status = write_buffer();
+    if (close(std::exchange(fd_, -1)) != 0 && status.ok()) status = failed(path_);
+    return status;
+  }
+
+ private:
+  leveldb::Status write_buffer() {
     std::string_view rest = buffer_;
     while (!write_all(env_->disk_, fd_, &rest)) {
       if (errno != ENOSPC || !env_->wait_for_space()) return failed(path_);
@@ -169,28 +197,10 @@ class TableFile : public leveldb::WritableFile {
     env_->starving_ = false;
     return leveldb::Status::OK();
   }
-  leveldb::Status Sync() override {
-    // A manifest names other files: their names must be durable before it is.
-    const std::filesystem::path path(path_);
-    if (path.filename().string().starts_with("MANIFEST") &&
-        !env_->disk_->sync_directory(path.parent_path().string()).ok()) {
-      return leveldb::Status::IOError(path_, "its directory cannot be synced");
-    }
-    if (leveldb::Status status = Flush(); !status.ok()) return status;
-    if (env_->disk_->sync(fd_) == 0) return leveldb::Status::OK();
-    // Even for lack of space: what was to be written may be gone.
-    return leveldb::Status::IOError(path_, "cannot sync");
-  }
-  leveldb::Status Close() override {
-    if (fd_ < 0) return leveldb::Status::OK();
-    leveldb::Status status = Flush();
-    if (close(std::exchange(fd_, -1)) != 0 && status.ok()) status = failed(path_);
-    return status;
-  }
 
- private:
   LeveldbEnv* const env_;
   const std::string path_;
+  const bool is_manifest_;
   int fd_;
   std::string buffer_;
 };

@@ -39,6 +39,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     if (LogLedger::torn(*log_)) return IOStatus::OK();
+    if (const Status begun = ledger_->before_append(*log_); !begun.ok()) return to_io_status(begun);
     IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
     if (status.ok()) {
       ledger_->appended(*log_, data.size());

@@ -1,0 +1,46 @@
+// What a LogLedger syncs, and when.
+#include "storage/log_ledger.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/storage/temporary_directory.h"
+
+using namespace ingot::storage;
+
+TEST_CASE("LogLedger: bytes go into a log when those before it are on stable storage") {
+  TemporaryDirectory directory;
+  LogLedger ledger(directory.file(""));
+  int syncs = 0;
+  Status answer;
+  const LogLedger::Disk disk = {.sync =
+                                    [&] {
+                                      ++syncs;
+                                      return answer;
+                                    },
+                                .allocate = [](uint64_t, uint64_t) { return Status(); },
+                                .give_back = [](uint64_t) {}};
+  const auto first = ledger.begin(1, disk);
+  REQUIRE(ledger.before_append(*first).ok());
+  ledger.appended(*first, 100);
+  CHECK(syncs == 0);
+
+  const auto second = ledger.begin(2, disk);
+  SECTION("once") {
+    REQUIRE(ledger.before_append(*second).ok());
+    CHECK(syncs == 1);
+    ledger.appended(*second, 100);
+    REQUIRE(ledger.before_append(*second).ok());
+    CHECK(syncs == 1);
+  }
+  SECTION("not at all when they are") {
+    REQUIRE(ledger.sync().ok());
+    REQUIRE(ledger.before_append(*second).ok());
+    CHECK(syncs == 1);
+  }
+  SECTION("or not, when that fails") {
+    answer = {Status::Code::kNoSpace, "full"};
+    CHECK(ledger.before_append(*second).code() == Status::Code::kIo);
+    CHECK(ledger.before_append(*second).code() == Status::Code::kIo);
+    CHECK(syncs == 2);
+  }
+}
