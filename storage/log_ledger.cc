@@ -102,7 +102,10 @@ Status LogLedger::before_append(Log& log) {
   std::lock_guard lock(sync_mutex_);
   for (const auto& each : logs()) {
     if (each.get() == &log) break;
-    if (Status status = sync_locked(*each); !status.ok()) return status;
+    if (Status status = sync_locked(*each); !status.ok()) {
+      tear(log);
+      return status;
+    }
   }
   mark();
   log.begun = true;

@@ -75,6 +75,7 @@ class LogLedger {
   std::shared_ptr<Log> begin(uint64_t number, Disk disk);
   // Before bytes go into a log. The first time it waits until those before it are on stable
   // storage: what a power loss takes from the end of one would be a hole that nobody sees.
+  // A failure tears the log: what was refused must not come into it when it is closed.
   Status before_append(Log& log);
   void appended(Log& log, uint64_t bytes) { log.written += bytes; }
   // The log ends where its last whole append does: it takes nothing more.

@@ -22,7 +22,7 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = 8 << 20;  // a group commits when its changes reach this
-constexpr int64_t kTurnMs = 8;              // of a job's; then others have theirs
+constexpr int64_t kTurnMs = 8;              // a job runs; then it is others' turn
 constexpr size_t kExpireBatch = 256;        // index entries taken in one group
 constexpr int64_t kExpireRetryMs = 100;     // after an expiry that had to be put off
 

@@ -133,6 +133,7 @@ class LeveldbLog : public leveldb::WritableFile {
     }
     if (buffer_.empty()) return leveldb::Status::OK();
     if (!log_->env->ledger_->before_append(*log_->entry).ok()) {
+      buffer_.clear();
       return leveldb::Status::IOError(log_->path, "cannot sync the log before it");
     }
     std::string_view rest = buffer_;
@@ -168,7 +169,7 @@ class TableFile : public leveldb::WritableFile {
     return buffer_.size() < kBufferBytes ? leveldb::Status::OK() : Flush();
   }
   // A manifest names other files: their names must be durable before any of it may be, so it is
-  // written by Sync(), which LevelDB calls behind each change.
+  // written by Sync(), which LevelDB calls behind each change, and by nothing else.
   leveldb::Status Flush() override { return is_manifest_ ? leveldb::Status::OK() : write_buffer(); }
   leveldb::Status Sync() override {
     const std::string directory = std::filesystem::path(path_).parent_path().string();
@@ -182,7 +183,7 @@ class TableFile : public leveldb::WritableFile {
   }
   leveldb::Status Close() override {
     if (fd_ < 0) return leveldb::Status::OK();
-    leveldb::Status status = write_buffer();
+    leveldb::Status status = Flush();
     if (close(std::exchange(fd_, -1)) != 0 && status.ok()) status = failed(path_);
     return status;
   }

@@ -52,12 +52,12 @@ class GatedEnv : public rocksdb::EnvWrapper {
 
 void FlushGate::begin_write() {
   std::lock_guard lock(mutex_);
-  writing_ = true;
+  ++begun_;
 }
 
 void FlushGate::end_write() {
   std::lock_guard lock(mutex_);
-  writing_ = false;
+  ++ended_;
   changed_.notify_all();
 }
 
@@ -74,7 +74,7 @@ void FlushGate::open() {
 
 void FlushGate::pass() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kWriteWait, [this] { return !writing_; });
+  changed_.wait_for(lock, kWriteWait, [this, begun = begun_] { return ended_ >= begun; });
   changed_.wait(lock, [this] { return !closed_; });
 }
 

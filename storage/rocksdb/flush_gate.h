@@ -8,6 +8,7 @@
 #include <rocksdb/env.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -29,8 +30,10 @@ class FlushGate {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool writing_ = false;  // guarded by mutex_
-  bool closed_ = false;   // guarded by mutex_
+  // Guarded by mutex_:
+  uint64_t begun_ = 0;  // writes
+  uint64_t ended_ = 0;
+  bool closed_ = false;
 };
 
 // Everything is done by `target`; background jobs of the pool for flushes pass the gate before.

@@ -127,7 +127,8 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   db_options.info_log = make_rocksdb_logger(options);
   db_options.listeners.push_back(make_rocksdb_listener(options, [this](const Status& status) {
     stopped_ = true;
-    gate_.close();
+    // Nothing recovers from any other error; whoever waits for a flush must hear of it.
+    if (status.code() == Status::Code::kNoSpace) gate_.close();
     (void)note(status);
   }));
 

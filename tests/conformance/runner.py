@@ -7,7 +7,7 @@ from compare import compare
 from script import expand
 from support.resp import CLOSED, Client, Reply, Timeout, encode
 
-REPLY_SECONDS = 30.0
+REPLY_SECONDS = 8.0
 UNTIL_SECONDS = 5.0
 DIFFERENCES_SHOWN = 6
 SILENT = Reply("silent", None)  # no reply came in time

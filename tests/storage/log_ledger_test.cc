@@ -42,5 +42,6 @@ TEST_CASE("LogLedger: bytes go into a log when those before it are on stable sto
     CHECK(ledger.before_append(*second).code() == Status::Code::kIo);
     CHECK(ledger.before_append(*second).code() == Status::Code::kIo);
     CHECK(syncs == 2);
+    CHECK(LogLedger::torn(*second));
   }
 }
