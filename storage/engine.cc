@@ -36,7 +36,8 @@ Status Engine::note(Status status) {
   if (status.code() == Code::kIo || status.code() == Code::kCorruption) worse = Health::kUndecided;
   {
     std::lock_guard lock(trouble_mutex_);
-    if (worse <= health_) return status;
+    if (worse == Health::kHealthy || worse == health_) return status;
+    if (worse < health_) return trouble_;
     health_ = worse;
     trouble_ = status;
   }

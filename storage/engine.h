@@ -226,7 +226,8 @@ class Engine {
   virtual Status do_sync() = 0;
   virtual Status do_try_resume() = 0;
 
-  // Takes a failure to write into account, and answers it. A background thread's as well.
+  // Takes a failure to write into account, a background thread's as well. Answers it, or what is
+  // worse and known already.
   Status note(Status status);
 
  private:

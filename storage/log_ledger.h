@@ -38,7 +38,8 @@ class LogLedger {
   // What a file layer does with one log; called while the log is not ended.
   struct Disk {
     std::function<Status()> sync;
-    // Room behind `offset`: kNoSpace, or another failure where the file system cannot tell.
+    // Room behind `offset`, and for what else the engine needs to go on: kNoSpace, or another
+    // failure where the file system cannot tell.
     std::function<Status(uint64_t offset, uint64_t bytes)> allocate;
     // Frees the room behind the end of what is written, which is at `size`.
     std::function<void(uint64_t size)> give_back;
@@ -68,6 +69,7 @@ class LogLedger {
   void begin_marking();
 
   // For the file layer.
+  const std::string& directory() const { return directory_; }
   bool is_in_directory(const std::string& path) const;
   // A log begins empty, behind all those before it. May wait for the disk: if the one before it was
   // lost with its name, and not this one, nobody would see the hole. It takes over the room that

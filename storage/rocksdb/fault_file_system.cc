@@ -26,6 +26,8 @@ class FaultControl {
   struct Faults {
     bool no_space = false;
     bool no_append = false;
+    bool no_create = false;
+    bool no_rename = false;
     bool fail_sync = false;
     bool slow_sync = false;
     bool read_only = false;
@@ -51,6 +53,8 @@ class FaultControl {
     for (std::string word; file >> word;) {
       faults.no_space |= word == "no-space";
       faults.no_append |= word == "no-space" || word == "no-append";
+      faults.no_create |= word == "no-create";
+      faults.no_rename |= word == "no-rename";
       faults.fail_sync |= word == "fail-sync";
       faults.slow_sync |= word == "slow-sync";
       faults.read_only |= word == "read-only";
@@ -148,7 +152,9 @@ class FaultFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<FSWritableFile>* result,
                            IODebugContext* debug) override {
-    if (control_->current().read_only) return read_only();
+    const FaultControl::Faults faults = control_->current();
+    if (faults.read_only) return read_only();
+    if (faults.no_create) return no_space();
     return wrap(target()->NewWritableFile(path, options, result, debug), result);
   }
 
@@ -163,6 +169,12 @@ class FaultFileSystem : public rocksdb::FileSystemWrapper {
                              std::unique_ptr<FSWritableFile>* result,
                              IODebugContext* debug) override {
     return wrap(target()->ReuseWritableFile(path, old_path, options, result, debug), result);
+  }
+
+  IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
+                      IODebugContext* debug) override {
+    if (control_->current().no_rename) return no_space();
+    return target()->RenameFile(from, to, options, debug);
   }
 
  private:

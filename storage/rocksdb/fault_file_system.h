@@ -5,6 +5,8 @@
 //   no-append  every append fails with ENOSPC after half of its bytes were written, as a disk
 //              that fills up does: the torn bytes stay in the file
 //   no-space   the same, and no room can be had in advance, as on most full disks
+//   no-create  no file can be created (ENOSPC)
+//   no-rename  no file can be renamed (ENOSPC)
 //   fail-sync  every fsync fails with EIO; what was appended stays readable, and whether it
 //              reached the disk is unknown
 //   slow-sync  every fsync takes half a second longer

@@ -1,4 +1,5 @@
-// Watching RocksDB's logs: what was appended, what was synced, where one was torn.
+// Watching RocksDB's logs: what was appended, what was synced, where one was torn; and keeping the
+// file of the next one ready.
 #include "storage/rocksdb/log_file_system.h"
 
 #include <rocksdb/env.h>
@@ -6,6 +7,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <mutex>
 
 #include "storage/rocksdb/rocksdb_status.h"
 
@@ -22,18 +24,48 @@ IOStatus to_io_status(const Status& status) {
   return status.ok() ? IOStatus::OK() : IOStatus::IOError(status.message());
 }
 
+// The file of the log that RocksDB will begin next. It is there before RocksDB asks for it, in the
+// middle of a write: RocksDB never forgets that a log could not be created.
+class NextLog {
+ public:
+  NextLog(std::shared_ptr<rocksdb::FileSystem> disk, std::string path)
+      : disk_(std::move(disk)), path_(std::move(path)) {}
+
+  // Unless it is there already.
+  IOStatus create() {
+    std::lock_guard lock(mutex_);
+    return file_ != nullptr ? IOStatus::OK()
+                            : disk_->NewWritableFile(path_, options_, &file_, nullptr);
+  }
+  // It becomes the file at `path`.
+  IOStatus take(const std::string& path, const rocksdb::FileOptions& options,
+                std::unique_ptr<FSWritableFile>* result, IODebugContext* debug) {
+    std::lock_guard lock(mutex_);
+    options_ = options;
+    if (file_ == nullptr) return disk_->NewWritableFile(path, options, result, debug);
+    IOStatus status = disk_->RenameFile(path_, path, IOOptions(), debug);
+    if (status.ok()) *result = std::move(file_);
+    return status;
+  }
+
+ private:
+  const std::shared_ptr<rocksdb::FileSystem> disk_;
+  const std::string path_;
+  std::mutex mutex_;
+  rocksdb::FileOptions options_;          // guarded by mutex_: those of the newest log
+  std::unique_ptr<FSWritableFile> file_;  // guarded by mutex_
+};
+
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  LogFile(std::unique_ptr<FSWritableFile>&& file, uint64_t number, LogLedger* ledger)
+  LogFile(std::unique_ptr<FSWritableFile>&& file, uint64_t number, LogLedger* ledger, NextLog* next)
       : FSWritableFileOwnerWrapper(std::move(file)),
         ledger_(ledger),
+        next_(next),
         log_(ledger->begin(
             number, {.sync = [this] { return sync_file(); },
-                     .allocate =
-                         [this](uint64_t offset, uint64_t bytes) {
-                           return to_status(FSWritableFileOwnerWrapper::Allocate(
-                               offset, bytes, IOOptions(), nullptr));
-                         },
+                     .allocate = [this](uint64_t offset,
+                                        uint64_t bytes) { return allocate_file(offset, bytes); },
                      .give_back = [this](uint64_t size) { cut(size, IOOptions(), nullptr); }})) {}
   ~LogFile() override { ledger_->end(*log_); }
 
@@ -71,26 +103,39 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     FSWritableFileOwnerWrapper::Truncate(size, options, debug).PermitUncheckedError();
   }
   Status sync_file() { return to_status(FSWritableFileOwnerWrapper::Sync(IOOptions(), nullptr)); }
+  Status allocate_file(uint64_t offset, uint64_t bytes) {
+    IOStatus status = next_->create();
+    if (status.ok()) {
+      status = FSWritableFileOwnerWrapper::Allocate(offset, bytes, IOOptions(), nullptr);
+    }
+    return to_status(status);
+  }
 
   LogLedger* const ledger_;
+  NextLog* const next_;
   const std::shared_ptr<LogLedger::Log> log_;
 };
 
 class LogFileSystem : public rocksdb::FileSystemWrapper {
  public:
   LogFileSystem(const std::shared_ptr<FileSystem>& target, LogLedger* ledger)
-      : FileSystemWrapper(target), ledger_(ledger) {}
+      : FileSystemWrapper(target),
+        ledger_(ledger),
+        next_(target, ledger->directory() + "/NEXT_LOG") {}
 
   const char* Name() const override { return "ingot.log"; }
 
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<FSWritableFile>* result,
                            IODebugContext* debug) override {
-    IOStatus status = target()->NewWritableFile(path, options, result, debug);
     uint64_t number = 0;
     // A checkpoint copies logs elsewhere.
-    if (status.ok() && ledger_->is_in_directory(path) && is_log(path, &number)) {
-      *result = std::make_unique<LogFile>(std::move(*result), number, ledger_);
+    if (!ledger_->is_in_directory(path) || !is_log(path, &number)) {
+      return target()->NewWritableFile(path, options, result, debug);
+    }
+    IOStatus status = next_.take(path, options, result, debug);
+    if (status.ok()) {
+      *result = std::make_unique<LogFile>(std::move(*result), number, ledger_, &next_);
     }
     return status;
   }
@@ -103,6 +148,7 @@ class LogFileSystem : public rocksdb::FileSystemWrapper {
   }
 
   LogLedger* const ledger_;
+  NextLog next_;
 };
 
 }  // namespace

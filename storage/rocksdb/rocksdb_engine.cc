@@ -253,12 +253,7 @@ Status RocksdbEngine::do_try_resume() {
   if (status.IsBusy()) {
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
   }
-  if (status.severity() >= rocksdb::Status::Severity::kFatalError ||
-      status.IsShutdownInProgress()) {
-    return {Status::Code::kIo,
-            "RocksDB cannot go on before a restart: " + to_status(status).message()};
-  }
-  if (!status.ok()) return to_status(status);
+  if (!status.ok()) return to_stop(status);
   // It begins a new log only if it has anything to flush, and aborts on the old one.
   if (ledger_.newest_is_torn()) {
     return {Status::Code::kIo, "RocksDB cannot go on behind a torn log before a restart"};

@@ -36,7 +36,7 @@ class RocksdbListener : public rocksdb::EventListener {
     log(fmt::format("RocksDB reports a background error: {}", error->ToString()));
     // A softer error (a compaction found no space) leaves the engine writable.
     const bool writes_refused = error->severity() >= rocksdb::Status::Severity::kHardError;
-    if (writes_refused) on_stopped_(to_status(*error));
+    if (writes_refused) on_stopped_(to_stop(*error));
   }
 
   // RocksDB itself would wait for as much space as all its memtables could take, and look for it

@@ -21,6 +21,14 @@ Status to_status(const rocksdb::Status& status) {
   return {code, status.ToString()};
 }
 
+Status to_stop(const rocksdb::Status& status) {
+  Status stop = to_status(status);
+  const bool for_good =
+      status.severity() >= rocksdb::Status::Severity::kFatalError || status.IsShutdownInProgress();
+  if (!for_good || stop.code() == Status::Code::kCorruption) return stop;
+  return {Status::Code::kIo, "RocksDB cannot go on before a restart: " + stop.message()};
+}
+
 Status to_open_status(const rocksdb::Status& status, const std::string& path) {
   // RocksDB has no code for it: "lock hold by current process" or "While lock file: ...".
   const std::string text = status.ToString();

@@ -10,6 +10,9 @@ namespace ingot::storage {
 
 Status to_status(const rocksdb::Status& status);
 
+// As to_status, for what stopped RocksDB: kNoSpace only if it can go on once there is space.
+Status to_stop(const rocksdb::Status& status);
+
 // As to_status, for a failed open: tells a directory that another process holds.
 Status to_open_status(const rocksdb::Status& status, const std::string& path);
 

@@ -11,7 +11,7 @@ compare(how, expected, actual) knows these `how`s (after `~` in a case):
     digits       equal when every run of digits is replaced by one sign
     pairs        a map, or a flat array of pairs, equal in any order
     pairs-=a,b   the same without the values of these keys
-    fields=a,b   lines of name=value: the same names in the same order, these values equal
+    fields=a,b   lines of name=value (blanks or commas between): the same names in the same order, these values equal
     debugobject  DEBUG OBJECT without address, sizes and clocks
     help         HELP of a container of which Ingot has a part: each of its lines is one of Redis'
 """
@@ -129,7 +129,7 @@ def is_equal_pairs_but(expected, actual, argument):
 
 def name_value_lines(reply):
     lines = reply.value.decode("latin-1").strip("\n").split("\n")
-    return [[tuple(item.partition("=")[::2]) for item in line.split(" ")] for line in lines]
+    return [[tuple(item.partition("=")[::2]) for item in re.split("[ ,]", line)] for line in lines]
 
 
 def has_equal_fields(expected, actual, argument):

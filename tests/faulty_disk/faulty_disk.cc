@@ -1,11 +1,14 @@
 // A file system in memory (FUSE) whose power goes, and whose calls fail, when it is told so:
 //
-//   faulty_disk FOLDER -f -s                         mounts it; FOLDER begins empty
-//   setfattr -n user.power-loss -v SEED FOLDER        the power goes; what is left follows from
-//   SEED setfattr -n user.fail-change -v "N CODE" FOLDER   the Nth call from now that changes
-//   something (0: all from now) fails with this errno setfattr -n user.fail-read -v "N CODE" FOLDER
-//   the same of reads and opens setfattr -n user.fail-none -v "" FOLDER           it works again
-//   getfattr -n user.changes FOLDER                   how many calls changed something; user.reads
+//   faulty_disk FOLDER -f -s      mounts it; FOLDER begins empty
+//
+// What it is told stands in attributes of FOLDER (setfattr, getfattr):
+//   user.power-loss   SEED: the power goes; what is left follows from the seed
+//   user.fail-change  "N CODE": the Nth call from now that changes something fails with this
+//                     errno (0: all from now on)
+//   user.fail-read    the same of reads and opens
+//   user.fail-none    it works again
+//   user.changes      how many calls changed something; user.reads
 //
 // Before the power goes, whoever used the files must be killed. What was not fsynced of a file is
 // lost whole, or kept, or kept up to a write that is torn, or kept page by page in no order (its

@@ -129,9 +129,16 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
                                     rocksdb::IODebugContext* debug) override {
-    rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, debug);
+    rocksdb::IOStatus status = fault_->next();
+    if (status.ok()) status = target()->NewWritableFile(path, options, result, debug);
     if (status.ok()) *result = std::make_unique<OneFaultFile>(std::move(*result), fault_);
     return status;
+  }
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = fault_->next();
+    return status.ok() ? target()->RenameFile(from, to, options, debug) : status;
   }
 
  private:
@@ -170,6 +177,42 @@ Status heal(Engine* engine) {
     status = engine->try_resume();
   }
   return status;
+}
+
+std::ptrdiff_t logs_of(const std::string& path) {
+  const auto entries = std::filesystem::directory_iterator(path);
+  return std::ranges::count_if(
+      entries, [](const auto& entry) { return entry.path().extension() == ".log"; });
+}
+
+// Until RocksDB has put a memtable aside, to be flushed, and begun another log; how many records
+// that took.
+size_t fill_memtable(FaultyEngine& engine) {
+  size_t records = 0;
+  const std::string& path = engine->options().path;
+  for (const auto before = logs_of(path); logs_of(path) == before; ++records) {
+    REQUIRE(engine->put(kMeta, "k" + std::to_string(records), noise(4000, records)).ok());
+  }
+  return records;
+}
+
+// How the first write is refused; how many were not.
+std::pair<Status, size_t> write_until_refused(FaultyEngine& engine) {
+  size_t written = 0;
+  Status status;
+  while (status.ok() && written < 10000) {
+    status = engine->put(kMeta, "k" + std::to_string(written), noise(4000, written));
+    if (status.ok()) ++written;
+  }
+  return {status, written};
+}
+
+// As fill_memtable, with an append that fails behind it.
+size_t fill_memtable_and_disk(FaultyEngine& engine) {
+  const size_t records = fill_memtable(engine);
+  engine.set_faults("no-append");
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  return records;
 }
 
 }  // namespace
@@ -268,29 +311,10 @@ TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") 
   CHECK(engine->scan(kMeta) == Records{{"after", "v"}, {"before", "v"}});
 }
 
-std::ptrdiff_t logs_of(const std::string& path) {
-  const auto entries = std::filesystem::directory_iterator(path);
-  return std::ranges::count_if(
-      entries, [](const auto& entry) { return entry.path().extension() == ".log"; });
-}
-
-// Until RocksDB has put a memtable aside, to be flushed, and begun another log; how many records
-// that took.
-size_t fill_memtable(FaultyEngine& engine) {
-  size_t records = 0;
-  const std::string& path = engine->options().path;
-  for (const auto before = logs_of(path); logs_of(path) == before; ++records) {
-    REQUIRE(engine->put(kMeta, "k" + std::to_string(records), noise(4000, records)).ok());
-  }
-  return records;
-}
-
 TEST_CASE("RocksDB: a disk that fills up while a flush is scheduled heals") {
   FaultyEngine engine;
   std::optional<BusyFlushThreads> busy(std::in_place);
-  const size_t filled = fill_memtable(engine);
-  engine.set_faults("no-append");
-  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  const size_t filled = fill_memtable_and_disk(engine);
   busy.reset();  // it begins while RocksDB is stopped
   std::this_thread::sleep_for(50ms);
   engine.set_faults("");
@@ -303,9 +327,7 @@ TEST_CASE("RocksDB: a disk that fills up while a flush is scheduled heals") {
 TEST_CASE("RocksDB: a recovery whose flush never begins ends, and so does the engine") {
   FaultyEngine engine;
   std::optional<BusyFlushThreads> busy(std::in_place);
-  const size_t filled = fill_memtable(engine);
-  engine.set_faults("no-append");
-  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  const size_t filled = fill_memtable_and_disk(engine);
   engine.set_faults("");
   std::thread releaser([&] {
     std::this_thread::sleep_for(6s);
@@ -318,6 +340,28 @@ TEST_CASE("RocksDB: a recovery whose flush never begins ends, and so does the en
   engine.reopen();
   CHECK(engine->scan(kMeta).size() == filled);
   REQUIRE(engine->put(kMeta, "after", "v").ok());
+}
+
+TEST_CASE("RocksDB: a disk that takes no new file refuses writes and heals") {
+  FaultyEngine engine;
+  engine.set_faults("no-create");
+  const auto [refused, records] = write_until_refused(engine);
+  CHECK(refused.code() == Status::Code::kNoSpace);
+  engine.set_faults("");
+  REQUIRE(heal(&**engine).ok());
+  REQUIRE(engine->put(kMeta, "after", "v").ok());
+  engine.reopen();
+  CHECK(engine->scan(kMeta).size() == records + 1);
+}
+
+TEST_CASE("RocksDB: the first refusal says so when only a restart helps") {
+  FaultyEngine engine;
+  engine.set_faults("no-rename");
+  const auto [refused, records] = write_until_refused(engine);
+  CHECK(refused.code() == Status::Code::kIo);
+  CHECK((*engine)->health() == Health::kUndecided);
+  engine.reopen();
+  CHECK(engine->scan(kMeta).size() == records);
 }
 
 TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading") {

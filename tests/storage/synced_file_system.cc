@@ -1,7 +1,6 @@
 // A RocksDB file system that remembers how much of each file was synced.
 #include "tests/storage/synced_file_system.h"
 
-#include <atomic>
 #include <filesystem>
 
 namespace ingot::storage {
@@ -15,11 +14,8 @@ using rocksdb::Slice;
 
 class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  SyncedFile(std::unique_ptr<FSWritableFile>&& file, std::string path,
-             std::shared_ptr<SyncedSizes> sizes)
-      : FSWritableFileOwnerWrapper(std::move(file)),
-        path_(std::move(path)),
-        sizes_(std::move(sizes)) {}
+  SyncedFile(std::unique_ptr<FSWritableFile>&& file, SyncedSizes::Synced synced)
+      : FSWritableFileOwnerWrapper(std::move(file)), synced_(std::move(synced)) {}
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     const IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
@@ -42,12 +38,11 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
 
  private:
   IOStatus note(IOStatus status, uint64_t bytes) {
-    if (status.ok()) sizes_->set(path_, bytes);
+    if (status.ok()) *synced_ = bytes;
     return status;
   }
 
-  const std::string path_;
-  const std::shared_ptr<SyncedSizes> sizes_;
+  const SyncedSizes::Synced synced_;
   std::atomic<uint64_t> written_ = 0;  // a log is appended to while another thread syncs it
 };
 
@@ -63,8 +58,7 @@ class SyncedFileSystem : public rocksdb::FileSystemWrapper {
                            IODebugContext* debug) override {
     IOStatus status = target()->NewWritableFile(path, options, result, debug);
     if (status.ok()) {
-      sizes_->set(path, 0);
-      *result = std::make_unique<SyncedFile>(std::move(*result), path, sizes_);
+      *result = std::make_unique<SyncedFile>(std::move(*result), sizes_->create(path));
     }
     return status;
   }
@@ -86,9 +80,9 @@ class SyncedFileSystem : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-void SyncedSizes::set(const std::string& path, uint64_t bytes) {
+SyncedSizes::Synced SyncedSizes::create(const std::string& path) {
   std::lock_guard lock(mutex_);
-  bytes_[path] = bytes;
+  return bytes_[path] = std::make_shared<std::atomic<uint64_t>>(0);
 }
 
 void SyncedSizes::rename(const std::string& from, const std::string& to) {
@@ -113,7 +107,7 @@ void SyncedSizes::copy_synced(const std::string& directory, const std::string& t
     if (from.parent_path() != directory || !std::filesystem::exists(from)) continue;
     const std::filesystem::path copy = to / from.filename();
     std::filesystem::copy_file(from, copy);
-    std::filesystem::resize_file(copy, bytes);
+    std::filesystem::resize_file(copy, *bytes);
   }
 }
 

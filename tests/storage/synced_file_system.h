@@ -5,6 +5,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,7 +17,10 @@ namespace ingot::storage {
 // Thread safe.
 class SyncedSizes {
  public:
-  void set(const std::string& path, uint64_t bytes);
+  using Synced = std::shared_ptr<std::atomic<uint64_t>>;
+
+  // How many bytes of the new file are synced, to be kept true; it may be renamed meanwhile.
+  Synced create(const std::string& path);
   void rename(const std::string& from, const std::string& to);
   void remove(const std::string& path);
 
@@ -25,7 +29,7 @@ class SyncedSizes {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, uint64_t> bytes_;  // guarded by mutex_
+  std::map<std::string, Synced> bytes_;  // guarded by mutex_
 };
 
 std::unique_ptr<rocksdb::Env> make_synced_env(const std::shared_ptr<SyncedSizes>& sizes);
