@@ -94,11 +94,12 @@ def send_all(server, commands):
 
 def discard_reply(server, *words, idle=600):
     """Sends one command and throws away what comes, until an ECHO behind it is answered; its bytes and seconds."""
-    mark = b"$13\r\nend-of-replies\r\n".replace(b"$13", b"$14")
+    end = b"end-of-replies"
+    mark = b"$%d\r\n%s\r\n" % (len(end), end)
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.settimeout(idle)
         start = time.monotonic()
-        connection.sendall(encode(*words) + encode(b"ECHO", b"end-of-replies"))
+        connection.sendall(encode(*words) + encode(b"ECHO", end))
         total, tail, head = 0, b"", b""
         while not tail.endswith(mark):
             data = connection.recv(1 << 20)
@@ -117,13 +118,13 @@ def reset_peak(server):
         file.write("5")
 
 
-def scene(server, name, work):
-    """Runs `work` beside a neighbour; a row of the table."""
+def scene(server, name, work, *arguments):
+    """Calls `work` with these arguments beside a neighbour; a row of the table."""
     reset_peak(server)
     with Neighbour(server) as neighbour:
         time.sleep(0.5)
         start = time.monotonic()
-        work()
+        work(*arguments)
         seconds = time.monotonic() - start
         time.sleep(0.2)
     row = {"scene": name, "seconds": seconds} | neighbour.waits() | {"peak MB": server.peak_memory() / MB}
@@ -186,10 +187,10 @@ def keyspace(server, count):
             names = (b"key:%010d" % number for number in range(first, first + per))
             yield encode(b"MSET", *itertools.chain.from_iterable(zip(names, values)))
 
-    rows = [scene(server, f"{count} keys come", lambda: send_all(server, fill()))]
+    rows = [scene(server, f"{count} keys come", send_all, server, fill())]
     if server.client.dbsize() < count:
         sys.exit("DBSIZE is not what was sent")
-    rows.append(scene(server, "KEYS *", lambda: discard_reply(server, b"KEYS", b"*")))
+    rows.append(scene(server, "KEYS *", discard_reply, server, b"KEYS", b"*"))
     four = [threading.Thread(target=discard_reply, args=(server, b"KEYS", b"*9")) for _ in range(4)]
 
     def run_four():
@@ -240,11 +241,11 @@ def removals(server, count):
     rows = []
     for command, removing in scenes.items():
         filling = fill_collection(command, count)
-        rows.append(scene(server, f"{command.decode()} of {count}", lambda: send_all(server, filling)))  # noqa: B023
+        rows.append(scene(server, f"{command.decode()} of {count}", send_all, server, filling))
         for words in removing:
             title = " ".join(word.decode() for word in words[:4])
-            rows.append(scene(server, title, lambda: discard_reply(server, *words)))  # noqa: B023
-        rows.append(scene(server, "DEL", lambda: discard_reply(server, b"DEL", b"c")))
+            rows.append(scene(server, title, discard_reply, server, *words))
+        rows.append(scene(server, "DEL", discard_reply, server, b"DEL", b"c"))
     return rows
 
 

@@ -43,10 +43,9 @@ struct Walk {
   // kTorn: the file ends within a record. kUnreadable: the disk failed, so nothing is known.
   enum class End : uint8_t { kClean, kTorn, kDamaged, kUnreadable };
   End end = End::kClean;
-  uint64_t whole = 0;  // where the last whole record ends
-  // Of kTorn and kDamaged: what is wrong lies before this, and may have been synced up to here or
-  // not at all.
-  uint64_t wrong_until = 0;
+  uint64_t whole = 0;         // where the last whole record ends
+  uint64_t wrong_from = 0;    // of kTorn and kDamaged: where the fragment begins that is wrong
+  bool wrong_length = false;  // of kDamaged: that fragment is whole but for its length
 };
 
 class Walker {
@@ -59,7 +58,7 @@ class Walker {
     for (uint64_t begin = 0; begin < bytes_ && !over_; begin += kBlockBytes) {
       walk_block(begin, next_block());
     }
-    if (!over_ && in_record_) stop(Walk::End::kTorn, UINT64_MAX);
+    if (!over_ && in_record_) stop(Walk::End::kTorn, bytes_);
     if (file_.bad()) result_.end = Walk::End::kUnreadable;
     return result_;
   }
@@ -74,26 +73,41 @@ class Walker {
     size_t at = 0;
     while (!over_ && kBlockBytes - at >= kHeaderBytes && at < block.size()) {
       const std::string_view rest = block.substr(at);
-      if (rest.size() < kHeaderBytes) return stop(Walk::End::kTorn, UINT64_MAX);
+      const uint64_t from = begin + at;
+      if (rest.size() < kHeaderBytes) return stop(Walk::End::kTorn, from);
       const size_t length = static_cast<uint8_t>(rest[4]) | static_cast<uint8_t>(rest[5]) << 8;
       const auto type = static_cast<uint8_t>(rest[6]);
       const size_t size = kHeaderBytes + length;
       const uint64_t end = begin + at + size;
-      if (type < kWhole || type > kLast || at + size > kBlockBytes) {
-        return stop(is_zero_tail(rest) ? Walk::End::kTorn : Walk::End::kDamaged,
-                    begin + at + kHeaderBytes);
+      if (size > rest.size() && is_whole_but_for_length(rest)) {
+        result_.wrong_length = true;
+        return stop(Walk::End::kDamaged, from);
       }
-      if (size > rest.size()) return stop(Walk::End::kTorn, end);
+      if (type < kWhole || type > kLast || at + size > kBlockBytes) {
+        return stop(is_zero_tail(rest) ? Walk::End::kTorn : Walk::End::kDamaged, from);
+      }
+      if (size > rest.size()) return stop(Walk::End::kTorn, from);
       if (end > verify_from_ && read_le32(rest) != masked_crc(rest.substr(6, length + 1))) {
-        return stop(Walk::End::kDamaged, end);
+        return stop(Walk::End::kDamaged, from);
       }
       if ((type == kWhole || type == kFirst) == in_record_) {
-        return stop(Walk::End::kDamaged, begin + at + kHeaderBytes);
+        return stop(Walk::End::kDamaged, from);
       }
       in_record_ = type == kFirst || type == kMiddle;
       at += size;
       if (!in_record_) result_.whole = end;
     }
+  }
+
+  // Its checksum, which does not cover the length, is right for a shorter one than it says. Both
+  // engines take such a fragment for one that a crash cut off.
+  static bool is_whole_but_for_length(std::string_view rest) {
+    MaskedCrc crc;
+    for (const char& byte : rest.substr(kHeaderBytes - 1)) {
+      crc.add(std::string_view(&byte, 1));
+      if (crc.value() == read_le32(rest)) return true;
+    }
+    return false;
   }
 
   // Space that was given in advance, and nothing behind it.
@@ -105,10 +119,10 @@ class Walker {
     return false;
   }
 
-  void stop(Walk::End end, uint64_t wrong_until) {
+  void stop(Walk::End end, uint64_t wrong_from) {
     over_ = true;
     result_.end = end;
-    result_.wrong_until = wrong_until;
+    result_.wrong_from = wrong_from;
   }
 
   std::ifstream file_;
@@ -120,38 +134,47 @@ class Walker {
   Walk result_;
 };
 
-// By number, from `first` on.
-std::map<uint64_t, fs::path> logs_from(uint64_t first, const std::string& directory) {
-  std::map<uint64_t, fs::path> logs;
+using Logs = std::map<uint64_t, fs::path>;  // by number
+
+Logs logs_in(const std::string& directory) {
+  Logs logs;
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string stem = it->path().stem().string();
     uint64_t number = 0;
     const auto parsed = std::from_chars(stem.data(), stem.data() + stem.size(), number);
-    if (it->path().extension() != ".log" || parsed.ec != std::errc() || number < first) continue;
-    logs[number] = it->path();
+    if (it->path().extension() == ".log" && parsed.ec == std::errc()) logs[number] = it->path();
   }
   return logs;
 }
 
+// Ends the file there and puts it on stable storage.
 Status cut(const fs::path& path, uint64_t bytes) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   const bool done = fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fsync(fd) == 0;
   if (fd >= 0) close(fd);
-  return done ? Status() : Status(Status::Code::kIo, fmt::format("cannot cut {}", path.string()));
+  return done ? Status() : Status(Status::Code::kIo, fmt::format("cannot write {}", path.string()));
 }
 
-}  // namespace
+// What both engines would take for the last change of the tables, cut off by a crash.
+Status check_manifest(const std::string& directory) {
+  std::string name;
+  std::getline(std::ifstream(directory + "/CURRENT"), name);
+  const fs::path manifest = fs::path(directory) / name;
+  std::error_code error;
+  if (name.empty() || !fs::is_regular_file(manifest, error)) return {};
+  if (!Walker(manifest, UINT64_MAX).walk().wrong_length) return {};
+  return {Status::Code::kCorruption, fmt::format("{} is damaged", manifest.string())};
+}
 
-Status cut_lost_end(const std::string& directory,
-                    const std::function<void(const std::string&)>& on_log) {
-  SyncedMark mark;
-  if (!read_synced_mark(directory, &mark)) return {};
-  const auto logs = logs_from(mark.log, directory);
+// Cuts `logs` where the first of them is wrong behind the mark.
+Status cut_logs(const Logs& logs, const SyncedMark& mark,
+                const std::function<void(const std::string&)>& on_log) {
   for (auto it = logs.begin(); it != logs.end(); ++it) {
     const auto& [number, path] = *it;
-    const uint64_t synced = number == mark.log ? mark.bytes : 0;
-    if (fs::file_size(path) < synced) {
+    const uint64_t bytes = fs::file_size(path);
+    const uint64_t synced = number < mark.log ? bytes : number == mark.log ? mark.bytes : 0;
+    if (bytes < synced) {
       return {Status::Code::kCorruption,
               fmt::format("{} has lost bytes that were synced", path.string())};
     }
@@ -160,7 +183,9 @@ Status cut_lost_end(const std::string& directory,
     if (walk.end == Walk::End::kUnreadable) {
       return {Status::Code::kIo, fmt::format("cannot read {}", path.string())};
     }
-    if (walk.wrong_until <= synced) {
+    // The mark stands where an append ended: between fragments, or behind the head of one.
+    const bool was_synced = walk.wrong_from < synced && walk.wrong_from + kHeaderBytes != synced;
+    if (was_synced || number < mark.log) {
       return {Status::Code::kCorruption,
               fmt::format("{} is damaged behind byte {}, in what was synced", path.string(),
                           walk.whole)};
@@ -169,19 +194,36 @@ Status cut_lost_end(const std::string& directory,
     for (auto later = std::next(it); later != logs.end(); ++later) {
       behind += fs::file_size(later->second);
     }
-    // An end that is merely cut off is every engine's own business.
-    if (walk.end == Walk::End::kTorn && behind == 0) return {};
-    if (on_log) {
+    // An end that is merely cut off is nothing to speak of.
+    if (on_log && (walk.end != Walk::End::kTorn || behind > 0)) {
       on_log(
           fmt::format("The power failed while {} was written: its last {} bytes, and {} bytes "
                       "behind them, were not synced and are lost",
-                      path.string(), fs::file_size(path) - walk.whole, behind));
+                      path.string(), bytes - walk.whole, behind));
     }
     // The latest first: what is left is without a hole at any time.
     for (auto last = logs.rbegin(); last->first != number; ++last) {
       if (Status status = cut(last->second, 0); !status.ok()) return status;
     }
     return cut(path, walk.whole);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status cut_lost_end(const std::string& directory,
+                    const std::function<void(const std::string&)>& on_log) {
+  if (Status status = check_manifest(directory); !status.ok()) return status;
+  const Logs logs = logs_in(directory);
+  SyncedMark mark;
+  if (read_synced_mark(directory, &mark)) {
+    if (Status status = cut_logs(logs, mark, on_log); !status.ok()) return status;
+  }
+  // The mark will soon say so of all of them: they may stay for a while when the engine has read
+  // them.
+  for (auto it = logs.lower_bound(mark.log); it != logs.end(); ++it) {
+    if (Status status = cut(it->second, fs::file_size(it->second)); !status.ok()) return status;
   }
   return {};
 }

@@ -92,7 +92,7 @@ void LogLedger::take_room(Log& before, Log& log) {
   const uint64_t written = before.written;
   if (before.promised <= written) return;
   const uint64_t promised = before.promised - written;
-  before.disk.give_back(written);
+  (void)before.disk.cut(written);
   before.allocated = before.promised = written;
   if (log.disk.allocate(0, promised).ok()) log.allocated = log.promised = promised;
 }
@@ -102,7 +102,9 @@ Status LogLedger::before_append(Log& log) {
   std::lock_guard lock(sync_mutex_);
   for (const auto& each : logs()) {
     if (each.get() == &log) break;
-    if (Status status = sync_locked(*each); !status.ok()) {
+    Status status = sync_locked(*each);
+    if (status.ok() && each->ragged) status = {Status::Code::kIo, "cannot cut a torn log"};
+    if (!status.ok()) {
       tear(log);
       return status;
     }
@@ -110,6 +112,11 @@ Status LogLedger::before_append(Log& log) {
   mark();
   log.begun = true;
   return {};
+}
+
+void LogLedger::tear(Log& log) {
+  log.torn = true;
+  log.ragged = !log.disk.cut(log.written).ok();
 }
 
 Status LogLedger::sync(Log& log) {
@@ -137,7 +144,8 @@ Status LogLedger::sync() {
 
 Status LogLedger::sync_locked(Log& log) {
   const uint64_t written = log.written;
-  if (log.ended || log.synced == written) return {};
+  if (log.ended || (log.synced == written && !log.ragged)) return {};
+  if (log.ragged) log.ragged = !log.disk.cut(written).ok();
   Status status = log.disk.sync();
   // Whatever the reason: the pages that could not be written may be gone.
   if (status.ok() && !log.named) {
@@ -155,7 +163,7 @@ void LogLedger::mark() {
   for (const auto& log : logs()) {
     if (log->number < marked_.log) continue;
     mark = {.log = log->number, .bytes = log->synced};
-    if (log->synced < log->written) break;  // those behind it do not count
+    if (log->synced < log->written || log->ragged) break;  // those behind it do not count
   }
   if (mark.log == marked_.log && mark.bytes <= marked_.bytes) return;
   // A mark that lags, because this failed, is true still.

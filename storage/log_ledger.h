@@ -41,8 +41,8 @@ class LogLedger {
     // Room behind `offset`, and for what else the engine needs to go on: kNoSpace, or another
     // failure where the file system cannot tell.
     std::function<Status(uint64_t offset, uint64_t bytes)> allocate;
-    // Frees the room behind the end of what is written, which is at `size`.
-    std::function<void(uint64_t size)> give_back;
+    // Ends the file at `size`, which is where what is written ends, and frees the room behind it.
+    std::function<Status(uint64_t size)> cut;
   };
   class Log {
    private:
@@ -52,10 +52,11 @@ class LogLedger {
     const Disk disk;
     std::atomic<uint64_t> written{0};
     std::atomic<bool> torn{false};
-    std::atomic<bool> named{false};  // its name is on stable storage
-    std::atomic<bool> begun{false};  // may be appended to: those before it are on stable storage
-    bool ended = false;              // guarded by sync_mutex_
-    uint64_t synced = 0;             // guarded by sync_mutex_
+    std::atomic<bool> ragged{false};  // torn, and what is torn could not be cut off yet
+    std::atomic<bool> named{false};   // its name is on stable storage
+    std::atomic<bool> begun{false};   // may be appended to: those before it are on stable storage
+    bool ended = false;               // guarded by sync_mutex_
+    uint64_t synced = 0;              // guarded by sync_mutex_
     uint64_t promised = 0;   // guarded by mutex_: what writes that were given room may reach
     uint64_t allocated = 0;  // guarded by mutex_
   };
@@ -80,8 +81,9 @@ class LogLedger {
   // A failure tears the log: what was refused must not come into it when it is closed.
   Status before_append(Log& log);
   void appended(Log& log, uint64_t bytes) { log.written += bytes; }
-  // The log ends where its last whole append does: it takes nothing more.
-  void tear(Log& log) { log.torn = true; }
+  // The log ends where its last whole append does: it takes nothing more. Should torn bytes stay
+  // behind that, no later log gets its first byte before they are cut off.
+  void tear(Log& log);
   static uint64_t written(const Log& log) { return log.written; }
   static bool torn(const Log& log) { return log.torn; }
   Status sync(Log& log);

@@ -72,7 +72,7 @@ struct LeveldbEnv::Log {
         number,
         {.sync = [this] { return sync(); },
          .allocate = [this](uint64_t offset, uint64_t bytes) { return allocate(offset, bytes); },
-         .give_back = [this](uint64_t size) { cut(size); }});
+         .cut = [this](uint64_t size) { return cut(size); }});
   }
   ~Log() {
     env->ledger_->end(*entry);
@@ -87,7 +87,9 @@ struct LeveldbEnv::Log {
         env->disk_->allocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes)), path);
   }
 
-  void cut(uint64_t size) const { (void)!ftruncate(fd, static_cast<off_t>(size)); }
+  Status cut(uint64_t size) const {
+    return to_storage(ftruncate(fd, static_cast<off_t>(size)), path);
+  }
 
   LeveldbEnv* const env;
   const std::string path;
@@ -122,7 +124,7 @@ class LeveldbLog : public leveldb::WritableFile {
   // Gives back the room that it was given in advance.
   leveldb::Status Close() override {
     leveldb::Status status = Flush();
-    cut();
+    (void)log_->cut(LogLedger::written(*log_->entry));
     return status;
   }
 
@@ -141,14 +143,9 @@ class LeveldbLog : public leveldb::WritableFile {
     const leveldb::Status status = done ? leveldb::Status::OK() : failed(log_->path);
     unreported_ += buffer_.size();
     buffer_.clear();
-    if (!done) {
-      log_->env->ledger_->tear(*log_->entry);
-      cut();
-    }
+    if (!done) log_->env->ledger_->tear(*log_->entry);
     return status;
   }
-  // To its whole records. Should it fail, a recovery passes over the torn one, too.
-  void cut() { log_->cut(LogLedger::written(*log_->entry)); }
 
   const std::shared_ptr<LeveldbEnv::Log> log_;
   std::string buffer_;

@@ -18,6 +18,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
+constexpr auto kSlowAppend = std::chrono::seconds(7);
 constexpr auto kSlowSync = std::chrono::milliseconds(500);
 
 // What the control file asks for. Thread safe.
@@ -29,6 +30,7 @@ class FaultControl {
     bool no_create = false;
     bool no_rename = false;
     bool fail_sync = false;
+    bool slow_append = false;
     bool slow_sync = false;
     bool read_only = false;
   };
@@ -56,6 +58,7 @@ class FaultControl {
       faults.no_create |= word == "no-create";
       faults.no_rename |= word == "no-rename";
       faults.fail_sync |= word == "fail-sync";
+      faults.slow_append |= word == "slow-append";
       faults.slow_sync |= word == "slow-sync";
       faults.read_only |= word == "read-only";
     }
@@ -90,6 +93,7 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
       : FSWritableFileOwnerWrapper(std::move(file)), control_(std::move(control)) {}
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    if (control_->current().slow_append) std::this_thread::sleep_for(kSlowAppend);
     if (control_->current().read_only) return read_only();
     if (!control_->current().no_append) {
       return FSWritableFileOwnerWrapper::Append(data, options, debug);

@@ -9,6 +9,7 @@
 //   no-rename  no file can be renamed (ENOSPC)
 //   fail-sync  every fsync fails with EIO; what was appended stays readable, and whether it
 //              reached the disk is unknown
+//   slow-append  every append takes seven seconds longer
 //   slow-sync  every fsync takes half a second longer
 //   read-only  nothing can be written or created: a file system with errors, mounted anew
 // An empty or absent file means a healthy disk. Thread safe.

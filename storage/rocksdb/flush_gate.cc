@@ -8,6 +8,7 @@ namespace ingot::storage {
 namespace {
 
 constexpr std::chrono::milliseconds kWriteWait{20};
+constexpr std::chrono::milliseconds kWakeInterval{100};
 
 class GatedEnv : public rocksdb::EnvWrapper {
  public:
@@ -75,7 +76,11 @@ void FlushGate::open() {
 void FlushGate::pass() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kWriteWait, [this, begun = begun_] { return ended_ >= begun; });
-  changed_.wait(lock, [this] { return !closed_; });
+  while (!changed_.wait_for(lock, kWakeInterval, [this] { return !closed_; })) {
+    lock.unlock();
+    wake_();
+    lock.lock();
+  }
 }
 
 std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target,

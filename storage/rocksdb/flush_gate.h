@@ -9,13 +9,19 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace ingot::storage {
 
 class FlushGate {
  public:
+  // `wake` is called from time to time while a flush is held back: whoever waits for that flush
+  // must look again at what stopped RocksDB.
+  explicit FlushGate(std::function<void()> wake) : wake_(std::move(wake)) {}
+
   // Around a write, which may fail behind the flush that it scheduled.
   void begin_write();
   void end_write();
@@ -28,6 +34,7 @@ class FlushGate {
   void pass();
 
  private:
+  const std::function<void()> wake_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:

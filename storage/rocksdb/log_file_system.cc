@@ -66,7 +66,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
             number, {.sync = [this] { return sync_file(); },
                      .allocate = [this](uint64_t offset,
                                         uint64_t bytes) { return allocate_file(offset, bytes); },
-                     .give_back = [this](uint64_t size) { cut(size, IOOptions(), nullptr); }})) {}
+                     .cut = [this](uint64_t size) { return cut_file(size); }})) {}
   ~LogFile() override { ledger_->end(*log_); }
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
@@ -77,8 +77,6 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
       ledger_->appended(*log_, data.size());
     } else {
       ledger_->tear(*log_);
-      // Should this fail, the log ends in a torn record, which a recovery passes over, too.
-      cut(LogLedger::written(*log_), options, debug);
     }
     return status;
   }
@@ -99,8 +97,8 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
-  void cut(uint64_t size, const IOOptions& options, IODebugContext* debug) {
-    FSWritableFileOwnerWrapper::Truncate(size, options, debug).PermitUncheckedError();
+  Status cut_file(uint64_t size) {
+    return to_status(FSWritableFileOwnerWrapper::Truncate(size, IOOptions(), nullptr));
   }
   Status sync_file() { return to_status(FSWritableFileOwnerWrapper::Sync(IOOptions(), nullptr)); }
   Status allocate_file(uint64_t offset, uint64_t bytes) {

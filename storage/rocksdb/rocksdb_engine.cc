@@ -111,6 +111,7 @@ RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocks
       path_(options.path),
       on_log_(options.on_log),
       ledger_(options.path),
+      gate_([this] { wake_flush_waiters(); }),
       env_(std::move(env)),
       log_env_(make_gated_env(
           make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_), &gate_)),
@@ -208,7 +209,7 @@ std::unique_ptr<Batch> RocksdbEngine::new_batch() {
 Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   const auto& changes = static_cast<const RocksdbBatch&>(batch);
   if (!changes.status().ok()) return to_status(changes.status());
-  if (stopped_) return {Status::Code::kNoSpace, "RocksDB has not recovered from a full disk"};
+  if (stopped_) return stopped();
   // A failed append stops RocksDB for every write until it has recovered, which takes space; to be
   // refused before costs nothing.
   if (Status room = ledger_.make_room(changes.bytes()); !room.ok()) return note(std::move(room));
@@ -218,7 +219,10 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   gate_.begin_write();
   Status status = to_status(db_->Write(options, changes.raw()));
   gate_.end_write();
-  if (status.code() == Status::Code::kNoSpace) stopped_ = true;
+  if (status.code() == Status::Code::kNoSpace) {
+    stopped_ = true;
+    if (is_stuck_behind_log()) status = stuck();
+  }
   return note(std::move(status));
 }
 
@@ -228,6 +232,7 @@ Status RocksdbEngine::do_sync() {
 }
 
 Status RocksdbEngine::flush() {
+  if (stopped_) return stopped();
   const std::array epochs = {dead_[0].newest(), dead_[1].newest()};
   Status status =
       to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
@@ -237,6 +242,22 @@ Status RocksdbEngine::flush() {
     flushed_at_ = std::chrono::steady_clock::now();
   }
   return status;
+}
+
+Status RocksdbEngine::stopped() {
+  return {Status::Code::kNoSpace, "RocksDB has not recovered from a full disk"};
+}
+
+Status RocksdbEngine::stuck() {
+  return {Status::Code::kIo, "RocksDB cannot go on behind a torn log before a restart"};
+}
+
+// It looks at its errors when something that runs in the background has ended; nothing does now.
+// This signals the same, and ends only manual compactions, which could not go on either.
+void RocksdbEngine::wake_flush_waiters() {
+  if (db_ == nullptr) return;
+  db_->DisableManualCompaction();
+  db_->EnableManualCompaction();
 }
 
 Status RocksdbEngine::do_try_resume() {
@@ -254,15 +275,19 @@ Status RocksdbEngine::do_try_resume() {
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
   }
   if (!status.ok()) return to_stop(status);
-  // It begins a new log only if it has anything to flush, and aborts on the old one.
-  if (ledger_.newest_is_torn()) {
-    return {Status::Code::kIo, "RocksDB cannot go on behind a torn log before a restart"};
-  }
+  if (ledger_.newest_is_torn()) return stuck();
   if (Status room = ledger_.make_room(0); !room.ok()) return room;
   // A log that was torn is complete, and marked as such before anything is written behind it.
   if (Status synced = ledger_.sync(); !synced.ok()) return synced;
   stopped_ = false;
   return {};
+}
+
+// RocksDB begins a new log only if it has anything to flush, and aborts on one that an append
+// failed on.
+bool RocksdbEngine::is_stuck_behind_log() const {
+  return ledger_.newest_is_torn() &&
+         property_of_all_spaces(rocksdb::DB::Properties::kNumEntriesActiveMemTable) == 0;
 }
 
 // RocksDB has been seen to wait for a flush that nobody would ever begin.
@@ -274,7 +299,7 @@ rocksdb::Status RocksdbEngine::resume() {
     gate_.open();
     const auto now = std::chrono::steady_clock::now();
     const bool works = property(Property::kNumRunningFlushes) > 0 ||
-                       property(Property::kNumRunningCompactions) > 0;
+                       property(Property::kNumRunningCompactions) > 0 || rewriting_;
     if (works) worked_at = now;
     if (now - worked_at > kFlushWait) rocksdb::CancelAllBackgroundWork(db_.get());
   }

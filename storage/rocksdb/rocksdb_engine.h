@@ -66,9 +66,13 @@ class RocksdbEngine : public Engine {
   }
   static size_t dead_index(GarbageKind kind) { return kind == GarbageKind::kCollection ? 0 : 1; }
   DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
+  static Status stopped();  // the answer while stopped_
+  void wake_flush_waiters();
   // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
   // does no background work any more.
   rocksdb::Status resume();
+  bool is_stuck_behind_log() const;
+  static Status stuck();
   Status flush_dead();
   uint32_t flushed_epoch(GarbageKind kind) const;
   Status list_tables(GarbageKind kind, std::vector<Table>* tables) const;
@@ -97,6 +101,7 @@ class RocksdbEngine : public Engine {
 
   // RocksDB itself found no space, and takes nothing before it has recovered.
   std::atomic<bool> stopped_ = false;
+  std::atomic<bool> rewriting_ = false;  // in rewrite(), which a recovery waits for
   mutable std::mutex flushed_mutex_;
   // By flushed_mutex_: ids up to this epoch, of each kind, have nothing in memtables.
   std::array<uint32_t, 2> flushed_ = {};

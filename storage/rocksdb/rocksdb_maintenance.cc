@@ -22,12 +22,15 @@ rocksdb::CompactRangeOptions compact_options() {
 Status RocksdbEngine::compact(Space space, const KeyRange& range) {
   const rocksdb::Slice begin(range.begin);
   const rocksdb::Slice end(range.end);
-  return to_status(db_->CompactRange(compact_options(), handle(space),
-                                     range.begin.empty() ? nullptr : &begin,
-                                     range.end.empty() ? nullptr : &end));
+  if (stopped_) return stopped();
+  Status status = to_status(db_->CompactRange(compact_options(), handle(space),
+                                              range.begin.empty() ? nullptr : &begin,
+                                              range.end.empty() ? nullptr : &end));
+  return !status.ok() && stopped_ ? stopped() : status;
 }
 
 Status RocksdbEngine::checkpoint(const std::string& path) {
+  if (stopped_) return stopped();
   rocksdb::Checkpoint* raw = nullptr;
   rocksdb::Status status = rocksdb::Checkpoint::Create(db_.get(), &raw);
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);

@@ -221,8 +221,10 @@ Status RocksdbEngine::rewrite(const std::vector<const Table*>& piece, int level,
         std::max<uint64_t>(options.output_file_size_limit, table->file.size);
   }
   rocksdb::CompactionJobInfo info;
+  rewriting_ = true;
   const rocksdb::Status status =
       db_->CompactFiles(options, handle(piece.front()->space), names, level, -1, nullptr, &info);
+  rewriting_ = false;
   if (is_conflict(status)) return {};
   if (!status.ok()) return to_status(status);
   *again = true;  // where one was worth it, others may be

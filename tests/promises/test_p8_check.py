@@ -103,7 +103,7 @@ def flip_and_look(server, path, rng, keys, digests):
         file.seek(where)
         old = file.read(1)[0]
         file.seek(where)
-        file.write(bytes([old ^ (1 << random.randrange(8))]))
+        file.write(bytes([old ^ (1 << rng.randrange(8))]))
     what = f"{path.name}, byte {where} of {path.stat().st_size}"
     print(what)
     code, said = ingot_check(server.directory)

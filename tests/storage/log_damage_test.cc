@@ -2,6 +2,7 @@
 // was never synced; damage in what was synced is not.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/storage/test_engine.h"
@@ -21,10 +22,36 @@ std::filesystem::path largest_log(const std::string& directory) {
   return log;
 }
 
+std::filesystem::path newest_log(const std::string& directory) {
+  std::filesystem::path log;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() == ".log") log = std::max(log, entry.path());
+  }
+  return log;
+}
+
 void overwrite(const std::filesystem::path& path, uint64_t at, const std::string& bytes) {
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
       .seekp(static_cast<std::streamoff>(at))
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Where the length of the last record stands.
+uint64_t last_length(const std::filesystem::path& path) {
+  constexpr uint64_t kBlockBytes = 32 << 10;
+  const std::string bytes = read_file(path);
+  uint64_t last = 0;
+  for (uint64_t at = 0; at + 7 <= bytes.size();) {
+    last = at + 4;
+    at += 7 + static_cast<uint8_t>(bytes[last]) + 256 * static_cast<uint8_t>(bytes[last + 1]);
+    if (kBlockBytes - at % kBlockBytes < 7) at += kBlockBytes - at % kBlockBytes;
+  }
+  return last;
 }
 
 }  // namespace
@@ -63,6 +90,30 @@ TEST_CASE("a damaged log") {
   SECTION("with a hole, and nobody knows what was synced, it is refused") {
     std::filesystem::remove(engine.directory().file("db") + "/SYNCED");
     overwrite(log, bytes * 3 / 4, "damage");
+    const auto [opened, status] = open_engine(engine.name(), engine.options());
+    CHECK(opened == nullptr);
+    CHECK(status.code() == Status::Code::kCorruption);
+  }
+  SECTION("with a length that became longer, in what was synced, it is refused") {
+    // An engine would take the record for one that a crash cut off.
+    const std::string name = GENERATE("log", "log before", "manifest");
+    std::filesystem::path path = log;
+    if (name == "log") {
+      engine.reopen();
+      REQUIRE(engine.put(Space::kMeta, "last", "v", Durability::kSynced).ok());
+      engine.close();
+      path = newest_log(engine.options().path);
+    } else if (name == "log before") {
+      path = log.parent_path() / "000001.log";
+      std::filesystem::copy_file(log, path);
+    } else {
+      std::string current;
+      std::getline(std::ifstream(log.parent_path() / "CURRENT"), current);
+      path = log.parent_path() / current;
+    }
+    const uint64_t at = last_length(path) + 1;
+    const char high = read_file(path)[at];
+    overwrite(path, at, std::string(1, static_cast<char>(high ^ 0x20)));
     const auto [opened, status] = open_engine(engine.name(), engine.options());
     CHECK(opened == nullptr);
     CHECK(status.code() == Status::Code::kCorruption);

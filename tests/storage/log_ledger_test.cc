@@ -11,14 +11,20 @@ TEST_CASE("LogLedger: bytes go into a log when those before it are on stable sto
   TemporaryDirectory directory;
   LogLedger ledger(directory.file(""));
   int syncs = 0;
+  int cuts = 0;
   Status answer;
+  Status cut_answer;
   const LogLedger::Disk disk = {.sync =
                                     [&] {
                                       ++syncs;
                                       return answer;
                                     },
                                 .allocate = [](uint64_t, uint64_t) { return Status(); },
-                                .give_back = [](uint64_t) {}};
+                                .cut =
+                                    [&](uint64_t) {
+                                      ++cuts;
+                                      return cut_answer;
+                                    }};
   const auto first = ledger.begin(1, disk);
   REQUIRE(ledger.before_append(*first).ok());
   ledger.appended(*first, 100);
@@ -43,5 +49,15 @@ TEST_CASE("LogLedger: bytes go into a log when those before it are on stable sto
     CHECK(ledger.before_append(*second).code() == Status::Code::kIo);
     CHECK(syncs == 2);
     CHECK(LogLedger::torn(*second));
+  }
+  SECTION("and cut where an append failed") {
+    cut_answer = {Status::Code::kIo, "no"};
+    ledger.tear(*first);
+    CHECK(ledger.sync().ok());
+    CHECK(ledger.before_append(*second).code() == Status::Code::kIo);
+    CHECK(cuts >= 3);  // it is tried again each time
+    cut_answer = {};
+    const auto third = ledger.begin(3, disk);
+    CHECK(ledger.before_append(*third).ok());
   }
 }

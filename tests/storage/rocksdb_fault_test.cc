@@ -3,20 +3,13 @@
 #include <rocksdb/file_system.h>
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "storage/rocksdb/rocksdb_engine.h"
-#include "tests/storage/test_engine.h"
+#include "tests/storage/faulty_engine.h"
 
 namespace ingot::storage {
 namespace {
@@ -24,48 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Space kMeta = Space::kMeta;
-
-// An engine with a control file for its faults, which notes what the engine reports.
-class FaultyEngine {
- public:
-  FaultyEngine() : engine_("rocksdb", options()) {}
-
-  TestEngine& operator*() { return engine_; }
-  TestEngine* operator->() { return &engine_; }
-
-  void set_faults(const std::string& words) {
-    std::ofstream(control_) << words << std::flush;
-    std::this_thread::sleep_for(30ms);  // the file is looked at every 10 ms
-  }
-
-  // Opens on a healthy disk, without the faults.
-  void reopen() {
-    set_faults("");
-    engine_.reopen();
-  }
-
-  std::vector<Status::Code> reported() {
-    std::lock_guard lock(mutex_);
-    return reported_;
-  }
-
- private:
-  EngineOptions options() {
-    EngineOptions options = TestEngine::small_options();
-    options.fault_file = control_;
-    options.on_background_error = [this](const Status& status) {
-      std::lock_guard lock(mutex_);
-      reported_.push_back(status.code());
-    };
-    return options;
-  }
-
-  TemporaryDirectory directory_;
-  const std::string control_ = directory_.file("faults");
-  std::mutex mutex_;
-  std::vector<Status::Code> reported_;  // guarded by mutex_
-  TestEngine engine_;
-};
 
 // Fails one call to the disk, once. Any thread.
 class OneFault {
@@ -145,57 +96,6 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
   OneFault* const fault_;
 };
 
-// Keeps each thread busy that RocksDB flushes in, until it is destroyed.
-class BusyFlushThreads {
- public:
-  BusyFlushThreads() {
-    const int threads = env_->GetBackgroundThreads(rocksdb::Env::HIGH);
-    for (int i = 0; i < threads; ++i) {
-      auto* copy = new std::shared_future<void>(released_);
-      const auto wait = [](void* raw) {
-        const std::unique_ptr<std::shared_future<void>> job(
-            static_cast<std::shared_future<void>*>(raw));
-        job->wait();
-      };
-      env_->Schedule(wait, copy, rocksdb::Env::HIGH);
-    }
-  }
-  ~BusyFlushThreads() { release_.set_value(); }
-
- private:
-  rocksdb::Env* const env_ = rocksdb::Env::Default();
-  std::promise<void> release_;
-  const std::shared_future<void> released_{release_.get_future()};
-};
-
-// Until writing works again, at most 20 seconds: RocksDB looks for space every five.
-Status heal(Engine* engine) {
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  Status status = engine->try_resume();
-  while (status.code() == Status::Code::kNoSpace && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(20ms);
-    status = engine->try_resume();
-  }
-  return status;
-}
-
-std::ptrdiff_t logs_of(const std::string& path) {
-  const auto entries = std::filesystem::directory_iterator(path);
-  return std::ranges::count_if(
-      entries, [](const auto& entry) { return entry.path().extension() == ".log"; });
-}
-
-// Until RocksDB has put a memtable aside, to be flushed, and begun another log; how many records
-// that took.
-size_t fill_memtable(FaultyEngine& engine) {
-  size_t records = 0;
-  const std::string& path = engine->options().path;
-  for (const auto before = logs_of(path); logs_of(path) == before; ++records) {
-    REQUIRE(engine->put(kMeta, "k" + std::to_string(records), noise(4000, records)).ok());
-  }
-  return records;
-}
-
 // How the first write is refused; how many were not.
 std::pair<Status, size_t> write_until_refused(FaultyEngine& engine) {
   size_t written = 0;
@@ -205,14 +105,6 @@ std::pair<Status, size_t> write_until_refused(FaultyEngine& engine) {
     if (status.ok()) ++written;
   }
   return {status, written};
-}
-
-// As fill_memtable, with an append that fails behind it.
-size_t fill_memtable_and_disk(FaultyEngine& engine) {
-  const size_t records = fill_memtable(engine);
-  engine.set_faults("no-append");
-  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
-  return records;
 }
 
 }  // namespace
@@ -253,50 +145,6 @@ TEST_CASE("RocksDB: after a failed fsync nothing is written until it is opened a
   CHECK(engine->put(kMeta, "after", "v", Durability::kSynced).ok());
 }
 
-TEST_CASE("RocksDB: a full disk refuses writes and heals once there is space") {
-  FaultyEngine engine;
-  std::map<std::string, std::string> acknowledged;
-  int next = 0;
-  const auto put = [&](Durability durability) {
-    const std::string key = "k" + std::to_string(next++);
-    const Status status = engine->put(kMeta, key, noise(2000, 7), durability);
-    if (status.ok()) acknowledged[key] = noise(2000, 7);
-    return status;
-  };
-  for (int i = 0; i < 100; ++i) REQUIRE(put(Durability::kBuffered).ok());
-  engine.set_faults("no-space");
-  const auto durability = GENERATE(Durability::kBuffered, Durability::kSynced);
-  for (int i = 0; i < 5; ++i) CHECK(put(durability).code() == Status::Code::kNoSpace);
-  REQUIRE_FALSE(engine.reported().empty());
-  CHECK(engine.reported().front() == Status::Code::kNoSpace);
-  CHECK((*engine)->try_resume().code() == Status::Code::kNoSpace);
-  CHECK(engine->scan(kMeta).size() == 100);  // reads go on; no failed write shows
-
-  engine.set_faults("");
-  const Status healed = heal(&**engine);
-  INFO(healed.message());
-  REQUIRE(healed.ok());
-  for (int i = 0; i < 100; ++i) REQUIRE(put(durability).ok());
-  CHECK(engine->scan(kMeta) == Records(acknowledged.begin(), acknowledged.end()));
-  engine.reopen();
-  CHECK(engine->scan(kMeta) == Records(acknowledged.begin(), acknowledged.end()));
-}
-
-TEST_CASE("RocksDB: a disk that fills up during a flush heals, too") {
-  FaultyEngine engine;
-  for (int i = 0; i < 500; ++i) {
-    REQUIRE(engine->put(kMeta, "k" + std::to_string(i), noise(1000, 7)).ok());
-  }
-  engine.set_faults("no-space");
-  CHECK((*engine)->flush().code() == Status::Code::kNoSpace);
-  CHECK(engine->put(kMeta, "more", "v").code() == Status::Code::kNoSpace);
-  engine.set_faults("");
-  REQUIRE(heal(&**engine).ok());
-  CHECK(engine->put(kMeta, "more", "v").ok());
-  engine.reopen();
-  CHECK(engine->scan(kMeta).size() == 501);
-}
-
 TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") {
   FaultyEngine engine;
   REQUIRE(engine->put(kMeta, "before", "v").ok());
@@ -309,37 +157,6 @@ TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") 
   REQUIRE(engine->put(kMeta, "after", "v").ok());
   engine.reopen();
   CHECK(engine->scan(kMeta) == Records{{"after", "v"}, {"before", "v"}});
-}
-
-TEST_CASE("RocksDB: a disk that fills up while a flush is scheduled heals") {
-  FaultyEngine engine;
-  std::optional<BusyFlushThreads> busy(std::in_place);
-  const size_t filled = fill_memtable_and_disk(engine);
-  busy.reset();  // it begins while RocksDB is stopped
-  std::this_thread::sleep_for(50ms);
-  engine.set_faults("");
-  REQUIRE(heal(&**engine).ok());
-  REQUIRE(engine->put(kMeta, "after", "v").ok());
-  engine.reopen();
-  CHECK(engine->scan(kMeta).size() == filled + 1);
-}
-
-TEST_CASE("RocksDB: a recovery whose flush never begins ends, and so does the engine") {
-  FaultyEngine engine;
-  std::optional<BusyFlushThreads> busy(std::in_place);
-  const size_t filled = fill_memtable_and_disk(engine);
-  engine.set_faults("");
-  std::thread releaser([&] {
-    std::this_thread::sleep_for(6s);
-    busy.reset();
-  });
-  CHECK(heal(&**engine).code() == Status::Code::kIo);
-  releaser.join();
-  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kIo);
-  CHECK(engine->scan(kMeta).size() == filled);
-  engine.reopen();
-  CHECK(engine->scan(kMeta).size() == filled);
-  REQUIRE(engine->put(kMeta, "after", "v").ok());
 }
 
 TEST_CASE("RocksDB: a disk that takes no new file refuses writes and heals") {
