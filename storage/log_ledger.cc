@@ -152,7 +152,7 @@ Status LogLedger::sync_locked(Log& log) {
     status = sync_directory(directory_);
     log.named = status.ok();
   }
-  if (!status.ok()) return {Status::Code::kIo, status.message()};
+  if (!status.ok()) return {Status::Code::kIo, "cannot sync: " + status.message()};
   log.synced = written;
   return {};
 }

@@ -149,9 +149,20 @@ void delconsumer(WriteContext& ctx, Args args) {
   if (!group) return;
   const auto consumer = stream->consumer(*group, args[4]);
   if (!consumer) return ctx.reply.integer(0);
-  stream->remove(&*group, *consumer);
-  stream->store(*group);
-  stream->finish();
+  if (is_large_removal(stream.record(), 2 * consumer->pending)) {
+    const auto rest = leave_rest(
+        ctx, args[2], stream.record(),
+        [group = *group, consumer = *consumer](types::KeyReader& keys, const types::Record& record,
+                                               const types::PutElement& put, data::SpillSort&) {
+          return types::stream_without_consumer(keys.data(), record, group, consumer, put);
+        },
+        types::Touch::kQuiet);
+    if (!rest) return;
+  } else {
+    stream->remove(&*group, *consumer);
+    stream->store(*group);
+    stream->finish();
+  }
   ctx.keys.notify(notify::kStream, "xgroup-delconsumer", ctx.db, args[2]);
   ctx.reply.integer(static_cast<int64_t>(consumer->pending));
 }

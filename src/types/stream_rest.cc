@@ -48,4 +48,30 @@ BuiltValue stream_without_group(storage::Reader& data, const Record& record,
   return rest;
 }
 
+BuiltValue stream_without_consumer(storage::Reader& data, const Record& record,
+                                   const StreamGroup& group, const StreamConsumer& consumer,
+                                   const PutElement& put) {
+  StreamGroup left = group;
+  left.leave(consumer);
+  const std::string key = group_key(group.name);
+  const std::string name = consumer_key(group.number, consumer.name);
+  const std::string owned = owned_prefix(group.number, consumer.number);
+  const std::string pending = group_prefix(StreamPart::kPending, group.number);
+  const auto keep = [&](Space space, std::string_view element, std::string_view value) {
+    if (element == key) {
+      put(space, element, encode_group(left));
+      return false;
+    }
+    if (element == name || element.starts_with(owned)) return false;
+    if (!element.starts_with(pending)) return true;
+    StreamPending one;
+    if (!decode_pending(value, &one))
+      data.latch_error({storage::Status::Code::kCorruption, "unreadable record of a stream"});
+    return one.consumer != consumer.name;
+  };
+  BuiltValue rest = copy_collection(data, record, put, keep);
+  rest.changes = 1;
+  return rest;
+}
+
 }  // namespace ingot::types

@@ -40,6 +40,13 @@ struct StreamNotes {
   uint32_t next_group = 0;  // number
 };
 
+struct StreamConsumer {
+  std::string name;
+  uint32_t number = 0;
+  int64_t seen_ms = 0;
+  uint64_t pending = 0;
+};
+
 struct StreamGroup {
   std::string name;
   uint32_t number = 0;
@@ -48,13 +55,12 @@ struct StreamGroup {
   uint64_t pending = 0;
   uint32_t consumers = 0;
   uint32_t next_consumer = 0;  // number
-};
 
-struct StreamConsumer {
-  std::string name;
-  uint32_t number = 0;
-  int64_t seen_ms = 0;
-  uint64_t pending = 0;
+  // What it counts without that consumer.
+  void leave(const StreamConsumer& consumer) {
+    pending -= consumer.pending;
+    --consumers;
+  }
 };
 
 struct StreamPending {
@@ -138,12 +144,15 @@ class StreamReader {
   uint64_t length_ = 0;
 };
 
-// What is left of a large stream that is trimmed, or loses a group. `changes` counts the entries,
-// or is 1.
+// What is left of a large stream that is trimmed, or loses a group or a consumer. `changes` counts
+// the entries, or is 1.
 BuiltValue rest_of_stream(storage::Reader& data, const Record& record, const StreamTrim& trim,
                           const PutElement& put);
 BuiltValue stream_without_group(storage::Reader& data, const Record& record,
                                 const StreamGroup& group, const PutElement& put);
+BuiltValue stream_without_consumer(storage::Reader& data, const Record& record,
+                                   const StreamGroup& group, const StreamConsumer& consumer,
+                                   const PutElement& put);
 
 // Changes one stream; finish() makes the changes its key's record. Reading through it sees them.
 class StreamWriter : public StreamReader {

@@ -139,8 +139,7 @@ void StreamWriter::remove(StreamGroup* group, const StreamConsumer& consumer) {
     return true;
   });
   erase(consumer_key(group->number, consumer.name));
-  group->pending -= consumer.pending;
-  --group->consumers;
+  group->leave(consumer);
 }
 
 // Takes the entry from its owner's share. (Not from what is pending in the group.)

@@ -67,6 +67,9 @@ CASES = [
     ("stream", "", ["XADD", "k", "MAXLEN", "0", "99999-1", "f", "v"]),
     ("stream", "", ["XGROUP", "DESTROY", "k", "group"]),
     ("stream", "", ["XGROUP", "DESTROY", "k", "none"]),
+    ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "a"]),
+    ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "b"]),  # the writer's own way
+    ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "none"]),
 ]
 # What is left is changed and read like any other.
 AFTERWARDS = {
@@ -77,7 +80,8 @@ AFTERWARDS = {
     "list": [["RPUSH", "k", "right"], ["LPUSH", "k", "left"], ["LINDEX", "k", "5"], ["LSET", "k", "1", "set"],
              ["LINSERT", "k", "AFTER", "set", "beside"], ["LREM", "k", "2", "e000030"], ["LRANGE", "k", "0", "-1"]],
     "stream": [["XADD", "k", "999999-1", "f", "v"], ["XLEN", "k"], ["XINFO", "STREAM", "k"], ["XRANGE", "k", "-", "+"],
-               ["XPENDING", "k", "other"]],
+               ["XPENDING", "k", "other"], ["XPENDING", "k", "group"], ["XACK", "k", "group", "5100-1", "100-1"],
+               ["XREADGROUP", "GROUP", "group", "b", "COUNT", "3", "STREAMS", "k", "0"]],
 }  # fmt: skip
 AFTERWARDS["lexset"] = AFTERWARDS["zset"]
 

@@ -62,6 +62,7 @@ REMOVALS = {
         (("XTRIM", "k", "MINID", HALF + 1), HALF),
         (("XADD", "k", "MAXLEN", HALF, "*", "f", "v"), HALF),
         (("XGROUP", "DESTROY", "k", "group"), 0),
+        (("XGROUP", "DELCONSUMER", "k", "group", "one"), 0),
     ],
 }
 
