@@ -65,8 +65,9 @@ BuiltValue stream_without_consumer(storage::Reader& data, const Record& record,
     if (element == name || element.starts_with(owned)) return false;
     if (!element.starts_with(pending)) return true;
     StreamPending one;
-    if (!decode_pending(value, &one))
+    if (!decode_pending(value, &one)) {
       data.latch_error({storage::Status::Code::kCorruption, "unreadable record of a stream"});
+    }
     return one.consumer != consumer.name;
   };
   BuiltValue rest = copy_collection(data, record, put, keep);
