@@ -171,7 +171,7 @@ class TableFile : public leveldb::WritableFile {
   leveldb::Status Sync() override {
     const std::string directory = std::filesystem::path(path_).parent_path().string();
     if (is_manifest_ && !env_->disk_->sync_directory(directory).ok()) {
-      return leveldb::Status::IOError(path_, "its directory cannot be synced");
+      return leveldb::Status::IOError(path_, "cannot sync its directory");
     }
     if (leveldb::Status status = write_buffer(); !status.ok()) return status;
     if (env_->disk_->sync(fd_) == 0) return leveldb::Status::OK();
