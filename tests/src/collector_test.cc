@@ -395,11 +395,15 @@ TEST_CASE("more drops than it remembers") {
   data.create(2, kMany);
   data.create(kFlood + kMany, 1);
   std::vector<CollectionId> ids;
-  for (CollectionId id = 2; id < kMany; ++id) ids.push_back(id);
+  for (CollectionId id = 2; id < kMany + 2; ++id) ids.push_back(id);
+  uint64_t epoch = data.store().advance_epoch();
   data.drop(ids);  // it waits for the view with these
   CHECK(data.collector().pending() == ids.size());
-  // It takes them a moment later; a flood before that would end in one sweep for all.
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // A flood before it has them in hand, which takes an epoch, would end in one sweep for all.
+  while (data.store().advance_epoch() == epoch + 1) {
+    ++epoch;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   ids.clear();
   for (CollectionId id = kMany; id < kMany + kFlood; ++id) ids.push_back(id);
   data.drop(ids);

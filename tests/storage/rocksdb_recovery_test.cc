@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "tests/storage/faulty_engine.h"
@@ -44,10 +45,10 @@ class BusyFlushThreads {
   const std::shared_future<void> released_{release_.get_future()};
 };
 
-std::ptrdiff_t logs_of(const std::string& path) {
+std::ptrdiff_t files_of(const std::string& path, std::string_view extension) {
   const auto entries = std::filesystem::directory_iterator(path);
   return std::ranges::count_if(
-      entries, [](const auto& entry) { return entry.path().extension() == ".log"; });
+      entries, [&](const auto& entry) { return entry.path().extension() == extension; });
 }
 
 // Until RocksDB has put a memtable aside, to be flushed, and begun another log; how many records
@@ -55,7 +56,7 @@ std::ptrdiff_t logs_of(const std::string& path) {
 size_t fill_memtable(FaultyEngine& engine) {
   size_t records = 0;
   const std::string& path = engine->options().path;
-  for (const auto before = logs_of(path); logs_of(path) == before; ++records) {
+  for (const auto before = files_of(path, ".log"); files_of(path, ".log") == before; ++records) {
     REQUIRE(engine->put(kMeta, "k" + std::to_string(records), noise(4000, records)).ok());
   }
   return records;
@@ -198,11 +199,16 @@ TEST_CASE("RocksDB: a recovery waits for space that is being reclaimed") {
   REQUIRE((*engine)->add_dead(kind, std::array{uint64_t{1}}) == 1);
   REQUIRE(engine->put(kMeta, "since", "v").ok());
   engine.set_faults("slow-append");
+  const std::string& path = engine->options().path;
+  const auto tables = files_of(path, ".sst");
   auto reclaimed = std::async(std::launch::async, [&] {
     Reclaimed done;
     return (*engine)->reclaim(kind, &done);
   });
-  std::this_thread::sleep_for(300ms);  // it appends
+  for (int i = 0; i < 3000 && files_of(path, ".sst") <= tables; ++i) {
+    std::this_thread::sleep_for(1ms);
+  }
+  std::this_thread::sleep_for(1s);  // it appends, for seven seconds
   engine.set_faults("no-append");
   CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
   engine.set_faults("");
