@@ -35,8 +35,9 @@ void sleep(ReadContext& ctx, Args args) {
 }
 
 void digest(ReadContext& ctx, Args) {
+  const auto has_keys = [&](int db) { return ctx.keys.counts(db).keys > 0; };
   ctx.reply.simple(
-      types::digest_text(types::dataset_digest(ctx.keys.data(), ctx.keys.databases())));
+      types::digest_text(types::dataset_digest(ctx.keys.data(), ctx.keys.databases(), has_keys)));
 }
 
 void digest_value(ReadContext& ctx, Args args) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 
 #include "src/types/keyspace.h"
@@ -14,8 +15,9 @@ namespace ingot::types {
 
 using Digest = std::array<unsigned char, 20>;
 
-// Of all databases, keys that have expired and are still there included.
-Digest dataset_digest(storage::Reader& data, const DatabaseMap& databases);
+// Of the databases that have keys; keys that have expired and are still there included.
+Digest dataset_digest(storage::Reader& data, const DatabaseMap& databases,
+                      const std::function<bool(int db)>& has_keys);
 // Of what a key holds, without its name.
 Digest value_digest(storage::Reader& data, const Record& record);
 std::string digest_text(const Digest& digest);  // in hex
