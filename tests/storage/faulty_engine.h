@@ -22,8 +22,8 @@ class FaultyEngine {
 
   void set_faults(const std::string& words) {
     std::ofstream(control_) << words << std::flush;
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(30));  // the file is looked at every 10 ms
+    constexpr std::chrono::milliseconds kNoticed{30};  // the file is looked at every 10
+    std::this_thread::sleep_for(kNoticed);
   }
 
   // Opens on a healthy disk, without the faults.

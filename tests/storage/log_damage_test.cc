@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "storage/codec.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -54,6 +55,17 @@ uint64_t last_length(const std::filesystem::path& path) {
   return last;
 }
 
+// Writes the mark of LogLedger anew, in both of its places.
+void mark_synced(const std::filesystem::path& log, uint64_t bytes) {
+  const uint64_t number = std::stoull(log.stem().string());
+  std::string mark;
+  append_le64(&mark, number);
+  append_le64(&mark, bytes);
+  append_le64(&mark, number ^ ~bytes);
+  const std::filesystem::path path = log.parent_path() / "SYNCED";
+  std::ofstream(path, std::ios::binary) << mark << std::string(4096 - mark.size(), 0) << mark;
+}
+
 }  // namespace
 
 TEST_CASE("a damaged log") {
@@ -73,6 +85,21 @@ TEST_CASE("a damaged log") {
     engine.reopen();
     CHECK(engine.scan(Space::kMeta).size() == kRecords - 1);
     CHECK(engine.get(Space::kMeta, std::to_string(kRecords - 1)) == "<absent>");
+  }
+  SECTION("cut off behind the head of a record, up to which it was synced, it loses that record") {
+    // A large record reaches the file in pieces: a sync may come between its head and its bytes.
+    const uint64_t end_of_head = last_length(log) - 4 + 7;
+    mark_synced(log, end_of_head);
+    std::filesystem::resize_file(log, end_of_head);
+    engine.reopen();
+    CHECK(engine.scan(Space::kMeta).size() == kRecords - 1);
+  }
+  SECTION("cut off in a record that was synced, it is refused") {
+    mark_synced(log, bytes - 50);
+    std::filesystem::resize_file(log, bytes - 50);
+    const auto [opened, status] = open_engine(engine.name(), engine.options());
+    CHECK(opened == nullptr);
+    CHECK(status.code() == Status::Code::kCorruption);
   }
   SECTION("with a hole in what was not synced, it ends there") {
     // A page that was never written is of zeros, which the engines would pass over in silence.
