@@ -178,7 +178,7 @@ void Instance::build_services(const settings::Settings& settings) {
       .welcome = [this](net::Connection& connection,
                         bool peer_is_local) { return welcome(connection, peer_is_local); },
       .on_log = [](const std::string& line) { metrics::log::warning("{}", line); }});
-  disk_guard_ = std::make_unique<server::DiskGuard>(store_->engine(), *writer_);
+  disk_guard_ = std::make_unique<server::DiskGuard>(store_->engine(), *collector_, *writer_);
 }
 
 net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) {
@@ -293,6 +293,7 @@ void Instance::request_shutdown() {
 
 void Instance::close() {
   if (std::exchange(closed_, true)) return;
+  if (store_) store_->engine().interrupt();  // whoever waits for space would have to be waited for
   sampler_.reset();
   ticker_.reset();
   if (net_) net_->stop(kStopGraceMs);

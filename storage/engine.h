@@ -207,6 +207,18 @@ class Engine {
   // perhaps for many seconds: one background thread calls it.
   virtual Status reclaim(GarbageKind kind, Reclaimed* out) = 0;
 
+  // One bounded piece of work for the space of keys that were removed one by one, which otherwise
+  // comes back only when much else is written. For when space is short, but with headroom_bytes
+  // free: it takes some first. To be called again and again while space is short. Blocks: the
+  // thread of reclaim() calls it. LevelDB goes through all that it has, piece by piece; RocksDB
+  // compacts tables that are mostly removals, so a few among much that lives wait for the next
+  // compaction.
+  virtual Status make_room() = 0;
+
+  // Before the destructor: background work that waits for space fails instead, and whoever waits
+  // for it goes on. Any thread.
+  virtual void interrupt() {}
+
   // Compacts a range fully (empty begin and end: the whole space). Blocks.
   virtual Status compact(Space space, const KeyRange& range) = 0;
 
@@ -238,6 +250,10 @@ class Engine {
 };
 
 using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;
+
+// Creates the directory and notes in it, durably, which engine's data it holds; kInvalid when that
+// is another's.
+Status claim_directory(std::string_view engine, const std::string& path);
 
 // Opens or creates. Status::kBusy when another process has the directory.
 OpenResult open_rocksdb(const EngineOptions& options);

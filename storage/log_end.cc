@@ -52,14 +52,20 @@ class Walker {
  public:
   // Checksums are looked at from `verify_from` on.
   Walker(const fs::path& path, uint64_t verify_from)
-      : file_(path, std::ios::binary), bytes_(fs::file_size(path)), verify_from_(verify_from) {}
+      : file_(path, std::ios::binary | std::ios::ate), verify_from_(verify_from) {
+    const auto end = file_.tellg();
+    if (end < 0) return;
+    bytes_ = static_cast<uint64_t>(end);
+    file_.seekg(0);
+    is_open_ = true;
+  }
 
   Walk walk() {
     for (uint64_t begin = 0; begin < bytes_ && !over_; begin += kBlockBytes) {
       walk_block(begin, next_block());
     }
     if (!over_ && in_record_) stop(Walk::End::kTorn, bytes_);
-    if (file_.bad()) result_.end = Walk::End::kUnreadable;
+    if (!is_open_ || file_.bad()) result_.end = Walk::End::kUnreadable;
     return result_;
   }
 
@@ -127,25 +133,34 @@ class Walker {
 
   std::ifstream file_;
   std::string block_ = std::string(kBlockBytes, 0);
-  const uint64_t bytes_;
+  bool is_open_ = false;
+  uint64_t bytes_ = 0;
   const uint64_t verify_from_;
   bool in_record_ = false;
   bool over_ = false;
   Walk result_;
 };
 
-using Logs = std::map<uint64_t, fs::path>;  // by number
+struct Log {
+  fs::path path;
+  uint64_t bytes;
+};
+using Logs = std::map<uint64_t, Log>;  // by number
 
-Logs logs_in(const std::string& directory) {
-  Logs logs;
+Status logs_in(const std::string& directory, Logs* logs) {
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string stem = it->path().stem().string();
     uint64_t number = 0;
     const auto parsed = std::from_chars(stem.data(), stem.data() + stem.size(), number);
-    if (it->path().extension() == ".log" && parsed.ec == std::errc()) logs[number] = it->path();
+    if (it->path().extension() != ".log" || parsed.ec != std::errc()) continue;
+    if (!it->is_regular_file(error)) continue;
+    const uint64_t bytes = it->file_size(error);
+    if (error) break;
+    (*logs)[number] = {.path = it->path(), .bytes = bytes};
   }
-  return logs;
+  if (!error) return {};
+  return {Status::Code::kIo, fmt::format("cannot look at the logs: {}", error.message())};
 }
 
 // Ends the file there and puts it on stable storage.
@@ -168,11 +183,11 @@ Status check_manifest(const std::string& directory) {
 }
 
 // Cuts `logs` where the first of them is wrong behind the mark.
-Status cut_logs(const Logs& logs, const SyncedMark& mark,
+Status cut_logs(const std::string& directory, Logs& logs, const SyncedMark& mark,
                 const std::function<void(const std::string&)>& on_log) {
   for (auto it = logs.begin(); it != logs.end(); ++it) {
-    const auto& [number, path] = *it;
-    const uint64_t bytes = fs::file_size(path);
+    const uint64_t number = it->first;
+    auto& [path, bytes] = it->second;
     const uint64_t synced = number < mark.log ? bytes : number == mark.log ? mark.bytes : 0;
     if (bytes < synced) {
       return {Status::Code::kCorruption,
@@ -192,7 +207,7 @@ Status cut_logs(const Logs& logs, const SyncedMark& mark,
     }
     uint64_t behind = 0;
     for (auto later = std::next(it); later != logs.end(); ++later) {
-      behind += fs::file_size(later->second);
+      behind += later->second.bytes;
     }
     // An end that is merely cut off is nothing to speak of.
     if (on_log && (walk.end != Walk::End::kTorn || behind > 0)) {
@@ -201,10 +216,18 @@ Status cut_logs(const Logs& logs, const SyncedMark& mark,
                       "behind them, were not synced and are lost",
                       path.string(), bytes - walk.whole, behind));
     }
+    // What was synced may end in the middle of a record. It must not be missed at the next start,
+    // should this one be cut short.
+    if (number == mark.log && walk.whole < synced) {
+      Status status = lower_synced_mark(directory, {.log = number, .bytes = walk.whole});
+      if (!status.ok()) return status;
+    }
     // The latest first: what is left is without a hole at any time.
     for (auto last = logs.rbegin(); last->first != number; ++last) {
-      if (Status status = cut(last->second, 0); !status.ok()) return status;
+      if (Status status = cut(last->second.path, 0); !status.ok()) return status;
+      last->second.bytes = 0;
     }
+    bytes = walk.whole;
     return cut(path, walk.whole);
   }
   return {};
@@ -215,15 +238,16 @@ Status cut_logs(const Logs& logs, const SyncedMark& mark,
 Status cut_lost_end(const std::string& directory,
                     const std::function<void(const std::string&)>& on_log) {
   if (Status status = check_manifest(directory); !status.ok()) return status;
-  const Logs logs = logs_in(directory);
+  Logs logs;
+  if (Status status = logs_in(directory, &logs); !status.ok()) return status;
   SyncedMark mark;
   if (read_synced_mark(directory, &mark)) {
-    if (Status status = cut_logs(logs, mark, on_log); !status.ok()) return status;
+    if (Status status = cut_logs(directory, logs, mark, on_log); !status.ok()) return status;
   }
   // The mark will soon say so of all of them: they may stay for a while when the engine has read
   // them.
   for (auto it = logs.lower_bound(mark.log); it != logs.end(); ++it) {
-    if (Status status = cut(it->second, fs::file_size(it->second)); !status.ok()) return status;
+    if (Status status = cut(it->second.path, it->second.bytes); !status.ok()) return status;
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "storage/check.h"
 #include "storage/codec.h"
 #include "storage/durable_file.h"
 
@@ -52,6 +53,20 @@ bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
   return found;
 }
 
+Status lower_synced_mark(const std::string& directory, const SyncedMark& mark) {
+  const std::string path = directory + "/" + std::string(kMarkFile);
+  const std::string record = encode(mark);
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  bool done = fd >= 0;
+  for (const uint64_t place : kMarkPlaces) {
+    done = done && pwrite(fd, record.data(), record.size(), static_cast<off_t>(place)) ==
+                       static_cast<ssize_t>(record.size());
+  }
+  done = done && fdatasync(fd) == 0;
+  if (fd >= 0) close(fd);
+  return done ? Status() : Status(Status::Code::kIo, "cannot write " + path);
+}
+
 LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {}
 
 void LogLedger::begin_marking() {
@@ -89,12 +104,11 @@ std::shared_ptr<LogLedger::Log> LogLedger::begin(uint64_t number, Disk disk) {
 }
 
 void LogLedger::take_room(Log& before, Log& log) {
+  if (promised_ == 0) return;
   const uint64_t written = before.written;
-  if (before.promised <= written) return;
-  const uint64_t promised = before.promised - written;
   (void)before.disk.cut(written);
-  before.allocated = before.promised = written;
-  if (log.disk.allocate(0, promised).ok()) log.allocated = log.promised = promised;
+  before.allocated = written;
+  if (log.disk.allocate(0, promised_).ok()) log.allocated = promised_;
 }
 
 Status LogLedger::before_append(Log& log) {
@@ -181,22 +195,35 @@ void LogLedger::mark() {
 
 Status LogLedger::make_room(uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  if (logs_.empty()) return {};
-  Log& log = *logs_.back();
-  const uint64_t end = std::max(log.promised, log.written.load()) + log_bytes(bytes);
-  if (end > log.allocated) {
-    const uint64_t least = end - log.allocated;
-    uint64_t more = std::max(least, kChunkBytes);
-    Status status = log.disk.allocate(log.allocated, more);
-    if (status.code() == Status::Code::kNoSpace && more > least) {
-      more = least;
-      status = log.disk.allocate(log.allocated, more);
+  if (!logs_.empty()) {
+    Log& log = *logs_.back();
+    const uint64_t end = log.written + promised_ + log_bytes(bytes);
+    if (end > log.allocated) {
+      const uint64_t least = end - log.allocated;
+      uint64_t more = std::max(least, kChunkBytes);
+      Status status = log.disk.allocate(log.allocated, more);
+      if (status.code() == Status::Code::kNoSpace && more > least) {
+        more = least;
+        status = log.disk.allocate(log.allocated, more);
+      }
+      if (status.code() == Status::Code::kNoSpace) return status;
+      log.allocated += more;  // or nobody can tell: then the append will
     }
-    if (status.code() == Status::Code::kNoSpace) return status;
-    log.allocated += more;  // or nobody can tell: then the append will
   }
-  log.promised = end;
+  promised_ += log_bytes(bytes);
   return {};
+}
+
+void LogLedger::release_room(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  INGOT_CHECK(promised_ >= log_bytes(bytes));
+  promised_ -= log_bytes(bytes);
+}
+
+Status LogLedger::probe_room() {
+  Status room = make_room(0);
+  if (room.ok()) release_room(0);
+  return room;
 }
 
 bool LogLedger::newest_is_torn() const {

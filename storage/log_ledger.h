@@ -32,6 +32,8 @@ struct SyncedMark {
 };
 // False when there is none, or it cannot be read.
 bool read_synced_mark(const std::string& directory, SyncedMark* mark);
+// Makes this the mark, durably: before what is behind it in its log is cut off. Takes no space.
+Status lower_synced_mark(const std::string& directory, const SyncedMark& mark);
 
 class LogLedger {
  public:
@@ -57,8 +59,7 @@ class LogLedger {
     std::atomic<bool> begun{false};   // may be appended to: those before it are on stable storage
     bool ended = false;               // guarded by sync_mutex_
     uint64_t synced = 0;              // guarded by sync_mutex_
-    uint64_t promised = 0;   // guarded by mutex_: what writes that were given room may reach
-    uint64_t allocated = 0;  // guarded by mutex_
+    uint64_t allocated = 0;           // guarded by mutex_
   };
 
   explicit LogLedger(std::string directory);
@@ -74,7 +75,8 @@ class LogLedger {
   bool is_in_directory(const std::string& path) const;
   // A log begins empty, behind all those before it. May wait for the disk: if the one before it was
   // lost with its name, and not this one, nobody would see the hole. It takes over the room that
-  // writes were promised in that one: an engine begins a log in the middle of a write.
+  // the writes under way were promised in that one: an engine begins a log in the middle of a
+  // write.
   std::shared_ptr<Log> begin(uint64_t number, Disk disk);
   // Before bytes go into a log. The first time it waits until those before it are on stable
   // storage: what a power loss takes from the end of one would be a hole that nobody sees.
@@ -92,20 +94,24 @@ class LogLedger {
 
   // For the engine.
   Status sync();  // every log
-  // Before `bytes` are appended to the newest log: kNoSpace when the disk has no room for them.
+  // Before a write of so many bytes: kNoSpace when the disk has no room for them in the newest log.
+  // Else the room is promised to this write, until release_room() with the same number.
   Status make_room(uint64_t bytes);
+  void release_room(uint64_t bytes);
+  Status probe_room();  // for a small write, which does not come
   bool newest_is_torn() const;
   uint64_t newest_bytes() const;  // written to the newest log
 
  private:
   std::vector<std::shared_ptr<Log>> logs() const;
-  static void take_room(Log& before, Log& log);  // under mutex_
-  Status sync_locked(Log& log);                  // under sync_mutex_
-  void mark();                                   // under sync_mutex_
+  void take_room(Log& before, Log& log);  // under mutex_
+  Status sync_locked(Log& log);           // under sync_mutex_
+  void mark();                            // under sync_mutex_
 
   const std::string directory_;
   mutable std::mutex mutex_;                // taken last
   std::vector<std::shared_ptr<Log>> logs_;  // guarded by mutex_; in the order of their numbers
+  uint64_t promised_ = 0;                   // guarded by mutex_: to the writes under way
 
   std::mutex sync_mutex_;  // one sync at a time
   // Guarded by sync_mutex_:

@@ -16,6 +16,8 @@ namespace {
 // damaged ones, or crashes over them.
 constexpr std::string_view kMarkerFile = "ENGINE";
 
+}  // namespace
+
 Status claim_directory(std::string_view name, const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -32,8 +34,6 @@ Status claim_directory(std::string_view name, const std::string& path) {
   if (Status status = write_durably(marker.string(), name); !status.ok()) return status;
   return sync_directory(fs::absolute(fs::path(path) / "..").lexically_normal().string());
 }
-
-}  // namespace
 
 OpenResult open_engine(std::string_view name, const EngineOptions& options) {
   if (name == "memory") return open_memory(options);

@@ -51,6 +51,7 @@ class Overlay : public Reader {
   // `cache` used, which may be null. All three must outlive the overlay.
   Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache = nullptr);
 
+  const Snapshot* snapshot() const override { return snapshot_; }
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;

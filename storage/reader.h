@@ -21,6 +21,9 @@ class Reader {
  public:
   virtual ~Reader() = default;
 
+  // Of the state that is read; null for the latest.
+  virtual const Snapshot* snapshot() const { return nullptr; }
+
   // True and the bytes in `*value`, or false: absent, or a failure that outcome() tells.
   virtual bool get(Space space, std::string_view key, std::string* value) = 0;
   // Over [lower, upper); an empty bound is open. Failures of the cursor must be reported back by
@@ -80,6 +83,7 @@ class EngineReader : public Reader {
   EngineReader(Engine& engine, const Snapshot* snapshot, Tier tier, CacheUse use = CacheUse::kFill)
       : engine_(engine), snapshot_(snapshot), tier_(tier), use_(use) {}
 
+  const Snapshot* snapshot() const override { return snapshot_; }
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;

@@ -109,7 +109,7 @@ void DataCheck::check_key(std::string_view key, std::string_view value) {
     if (alive && garbage_.contains(collection->id)) {
       say(fmt::format("{}: its collection {} is garbage", name, collection->id));
     }
-    const Owner owner = {.type = record.type(), .count = collection->count};
+    const Owner owner = {.type = record.type(), .count = collection->count, .alive = alive};
     if (!owners_.emplace(collection->id, owner).second) {
       say(fmt::format("{}: its collection {} is another key's as well", name, collection->id));
     }
@@ -187,7 +187,7 @@ void DataCheck::check_order(std::string_view key) {
 
 void DataCheck::check_counts() {
   for (const auto& [id, owner] : owners_) {
-    if (owner.type == ValueType::kString || garbage_.contains(id)) continue;
+    if (!owner.alive || owner.type == ValueType::kString || garbage_.contains(id)) continue;
     if (owner.found != owner.count) {
       say(fmt::format("collection {}: its key counts {} elements, {} are there", id, owner.count,
                       owner.found));

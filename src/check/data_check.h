@@ -35,6 +35,7 @@ class DataCheck {
   struct Owner {
     storage::ValueType type;
     uint64_t count;      // as the key's record says
+    bool alive;          // its keyspace is
     uint64_t found = 0;  // in the data space
   };
   struct Keyspace {

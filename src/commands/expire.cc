@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "src/commands/expiry_time.h"
 #include "src/commands/families.h"
 #include "src/commands/look_at.h"
 
@@ -51,34 +52,6 @@ std::optional<Conditions> read_conditions(WriteContext& ctx, Args args) {
     return std::nullopt;
   }
   return conditions;
-}
-
-// What one of the commands takes for a time.
-struct TimeForm {
-  std::string_view command;  // for the error
-  int64_t unit_ms;
-  bool is_absolute;
-};
-
-// The time of expiry in Unix milliseconds, or an answered error.
-std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, const TimeForm& form) {
-  const int64_t now_ms = form.is_absolute ? 0 : ctx.now_ms();
-  const int64_t unit_ms = form.unit_ms;
-  std::optional<int64_t> given = contract::parse_integer(text);
-  if (!given) {
-    ctx.reply.error(contract::error::kNotInteger);
-    return std::nullopt;
-  }
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-  bool overflow = *given > kMax / unit_ms || *given < kMin / unit_ms;
-  int64_t ms = overflow ? 0 : *given * unit_ms;
-  overflow = overflow || ms > kMax - now_ms;
-  if (overflow) {
-    ctx.reply.error("ERR invalid expire time in '" + std::string(form.command) + "' command");
-    return std::nullopt;
-  }
-  return ms + now_ms;
 }
 
 void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {

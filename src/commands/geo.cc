@@ -8,7 +8,7 @@
 
 #include "src/commands/families.h"
 #include "src/commands/geo_query.h"
-#include "src/commands/zset_key.h"
+#include "src/commands/zset_addition.h"
 #include "src/types/geo_hash.h"
 
 namespace ingot::commands {
@@ -16,16 +16,9 @@ namespace {
 
 using types::GeoPlace;
 
-struct AddOptions {
-  bool only_new = false;
-  bool only_there = false;
-  bool count_changed = false;
-};
-
 AddOptions read_add_options(ArgReader& reader) {
   AddOptions options;
-  while (reader.flag(
-      {{"nx", &options.only_new}, {"xx", &options.only_there}, {"ch", &options.count_changed}})) {
+  while (reader.flag({{"nx", &options.nx}, {"xx", &options.xx}, {"ch", &options.changed}})) {
   }
   return options;
 }
@@ -34,7 +27,7 @@ void geoadd(WriteContext& ctx, Args args) {
   ArgReader reader(args, 2);
   const AddOptions options = read_add_options(reader);
   const Args places = reader.rest();
-  if (places.empty() || places.size() % 3 != 0 || (options.only_new && options.only_there)) {
+  if (places.empty() || places.size() % 3 != 0 || (options.nx && options.xx)) {
     return ctx.reply.error(contract::error::kSyntax);
   }
   std::vector<double> scores;
@@ -47,18 +40,8 @@ void geoadd(WriteContext& ctx, Args args) {
   if (reader.failed()) return ctx.reply.error(reader.error());
   auto set = open_zset(ctx, args[1]);
   if (!set) return;
-  int64_t added = 0;
-  int64_t moved = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    const std::string_view member = places[3 * i + 2];
-    const std::optional<double> old = set->score(member);
-    if (old ? options.only_new || *old == scores[i] : options.only_there) continue;
-    set->put(member, scores[i], old);
-    ++(old ? moved : added);
-  }
-  set->finish();
-  if (added + moved > 0) ctx.keys.notify(types::notify::kZset, "zadd", ctx.db, args[1]);
-  ctx.reply.integer(options.count_changed ? added + moved : added);
+  const auto change = add_members(ctx, args[1], set, {places, 3}, std::move(scores), options);
+  if (change) ctx.reply.integer(change->answer);
 }
 
 void geodist(ReadContext& ctx, Args args) {

@@ -5,6 +5,7 @@
 
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
+#include "src/commands/large_addition.h"
 #include "src/commands/large_removal.h"
 
 namespace ingot::commands {
@@ -64,13 +65,19 @@ std::optional<int64_t> set_fields(WriteContext& ctx, Args args, std::string_view
   }
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return std::nullopt;
-  int64_t added = 0;
-  for (size_t i = 2; i < args.size(); i += 2) {
-    if (hash->set(args[i], {.bytes = args[i + 1]})) ++added;
-  }
-  hash->finish();
+  const Args pairs = args.subspan(2);
+  const auto set = add_elements(ctx, args[1], hash, pairs.size() / 2, contract::kAddedByWriter,
+                                hash_limits(ctx), [pairs](types::HashWriter& writer) {
+                                  int64_t added = 0;
+                                  for (size_t i = 0; i < pairs.size(); i += 2) {
+                                    added += writer.set(pairs[i], {.bytes = pairs[i + 1]}) ? 1 : 0;
+                                  }
+                                  writer.finish();
+                                  return data::Change{.changes = pairs.size() / 2, .answer = added};
+                                });
+  if (!set) return std::nullopt;
   ctx.keys.notify(notify::kHash, "hset", ctx.db, args[1]);
-  return added;
+  return set->answer;
 }
 
 void hset(WriteContext& ctx, Args args) {

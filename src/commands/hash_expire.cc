@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/commands/expiry_time.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
 
@@ -60,29 +61,11 @@ void answer_all(ReplySink& reply, size_t fields, Answer answer) {
   for (size_t i = 0; i < fields; ++i) reply.integer(answer);
 }
 
-// What one of the commands takes for a time.
-struct TimeForm {
-  std::string_view command;  // for the error
-  int64_t unit_ms;
-  bool is_absolute;
-};
-
-std::optional<int64_t> expiry_time(WriteContext& ctx, std::string_view text, const TimeForm& form) {
-  const std::optional<int64_t> given = contract::parse_integer(text);
-  if (!given) {
-    ctx.reply.error(contract::error::kNotInteger);
-    return std::nullopt;
-  }
-  if (*given < 0) {
-    ctx.reply.error("ERR invalid expire time, must be >= 0");
-    return std::nullopt;
-  }
-  const int64_t base_ms = form.is_absolute ? 0 : ctx.now_ms();
-  if (*given > kLatestMs / form.unit_ms || *given * form.unit_ms > kLatestMs - base_ms) {
-    ctx.reply.error("ERR invalid expire time in '" + std::string(form.command) + "' command");
-    return std::nullopt;
-  }
-  return *given * form.unit_ms + base_ms;
+std::optional<int64_t> field_expiry_time(WriteContext& ctx, std::string_view text, TimeForm form) {
+  form.latest_ms = kLatestMs;
+  if (contract::parse_integer(text).value_or(0) >= 0) return expiry_time(ctx, text, form);
+  ctx.reply.error("ERR invalid expire time, must be >= 0");
+  return std::nullopt;
 }
 
 Condition read_condition(ArgReader& reader) {
@@ -111,7 +94,7 @@ Answer expire_field(types::HashWriter& hash, std::string_view field, Condition c
 void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
-  const std::optional<int64_t> when_ms = expiry_time(ctx, args[2], form);
+  const std::optional<int64_t> when_ms = field_expiry_time(ctx, args[2], form);
   if (!when_ms) return;
   ArgReader reader(args, 3);
   const Condition condition = read_condition(reader);

@@ -9,6 +9,7 @@
 
 #include "src/commands/element_reply.h"
 #include "src/commands/families.h"
+#include "src/commands/large_addition.h"
 #include "src/commands/list_key.h"
 #include "src/commands/list_removal.h"
 #include "src/commands/pop_count.h"
@@ -25,10 +26,18 @@ void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
   auto list = open_list(ctx, args[1]);
   if (!list) return;
   if (!list.exists() && only_existing) return ctx.reply.integer(0);
-  for (const std::string_view element : args.subspan(2)) list->push(end, element);
-  list->finish();
+  const Args elements = args.subspan(2);
+  const auto pushed = add_elements(
+      ctx, args[1], list, elements.size(), contract::kAddedByWriter,
+      ctx.config.settings()->inline_max_bytes, [elements, end](types::ListWriter& writer) {
+        for (const std::string_view element : elements) writer.push(end, element);
+        writer.finish();
+        return data::Change{.changes = elements.size(),
+                            .answer = static_cast<int64_t>(writer.length())};
+      });
+  if (!pushed) return;
   ctx.keys.notify(notify::kList, push_event(end), ctx.db, args[1]);
-  ctx.reply.integer(static_cast<int64_t>(list->length()));
+  ctx.reply.integer(pushed->answer);
 }
 
 void lpush(WriteContext& ctx, Args args) {

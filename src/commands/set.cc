@@ -7,6 +7,7 @@
 #include "src/commands/element_reply.h"
 #include "src/commands/element_scan.h"
 #include "src/commands/families.h"
+#include "src/commands/large_addition.h"
 #include "src/commands/large_removal.h"
 #include "src/commands/set_key.h"
 #include "src/contract/thresholds.h"
@@ -21,11 +22,19 @@ constexpr uint64_t kScanStep = 64;  // members of SSCAN between two looks at the
 void sadd(WriteContext& ctx, Args args) {
   auto set = open_set(ctx, args[1]);
   if (!set) return;
-  int64_t added = 0;
-  for (const std::string_view member : args.subspan(2)) added += set->add(member);
-  set->finish();
-  if (added != 0) ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[1]);
-  ctx.reply.integer(added);
+  const Args members = args.subspan(2);
+  const auto added =
+      add_elements(ctx, args[1], set, members.size(), contract::kAddedByWriter, set_limits(ctx),
+                   [members](types::SetWriter& writer) {
+                     uint64_t count = 0;
+                     for (const std::string_view member : members)
+                       count += writer.add(member) ? 1 : 0;
+                     writer.finish();
+                     return data::Change{.changes = count, .answer = static_cast<int64_t>(count)};
+                   });
+  if (!added) return;
+  if (added->changes != 0) ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[1]);
+  ctx.reply.integer(added->answer);
 }
 
 void srem(WriteContext& ctx, Args args) {

@@ -18,13 +18,14 @@ class Opened {
   // `make` makes the value of a record, which may be that of no key.
   template <typename Context, typename Make>
   Opened(Context& ctx, std::string_view key, storage::ValueType type, const Make& make)
-      : found_(find(ctx, key, type)), value_(make(std::as_const(record_))) {}
+      : type_(type), found_(find(ctx, key, type)), value_(make(std::as_const(record_))) {}
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
 
   explicit operator bool() const { return found_ != types::Found::kWrongType; }
   bool exists() const { return found_ == types::Found::kYes; }
   const types::Record& record() const { return record_; }
+  storage::ValueType type() const { return type_; }  // that was expected
 
   Value& operator*() { return value_; }
   const Value& operator*() const { return value_; }
@@ -42,6 +43,7 @@ class Opened {
   }
 
   types::Record record_;
+  const storage::ValueType type_;
   types::Found found_;
   Value value_;
 };

@@ -1,26 +1,18 @@
 // Members of sorted sets: ZADD, ZSCORE, ZRANK, ZREM and their relatives.
-#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/commands/families.h"
 #include "src/commands/large_removal.h"
+#include "src/commands/zset_addition.h"
 #include "src/commands/zset_key.h"
 #include "src/types/sorted_set_builder.h"
 
 namespace ingot::commands {
 namespace {
-
-struct AddOptions {
-  bool nx = false;
-  bool xx = false;
-  bool gt = false;
-  bool lt = false;
-  bool changed = false;  // CH: count changed members, too
-  bool increment = false;
-};
 
 AddOptions read_add_options(ArgReader& reader) {
   AddOptions options;
@@ -48,26 +40,23 @@ std::string_view refusal(const AddOptions& options, size_t words) {
   return {};
 }
 
-enum class Added : uint8_t { kNothing, kNew, kUpdated, kSame, kNotANumber };
-
-// `*score` becomes the member's score.
-Added add_member(types::SortedSetWriter& set, const AddOptions& options, std::string_view member,
-                 double* score) {
-  const auto old = set.score(member);
-  if (!old) {
-    if (options.xx) return Added::kNothing;
-    set.put(member, *score, old);
-    return Added::kNew;
+void increment_score(WriteContext& ctx, std::string_view name, Args pair,
+                     const AddOptions& options) {
+  auto score = contract::parse_double(pair[0]);
+  if (!score) return ctx.reply.error(contract::error::kNotFloat);
+  auto set = open_zset(ctx, name);
+  if (!set) return;
+  const std::optional<double> old = set->score(pair[1]);
+  const Added what = added(options, old, &*score);
+  if (what == Added::kNotANumber) {
+    return ctx.reply.error("ERR resulting score is not a number (NaN)");
   }
-  if (options.nx) return Added::kNothing;
-  if (options.increment) {
-    *score += *old;
-    if (std::isnan(*score)) return Added::kNotANumber;
+  if (what == Added::kNew || what == Added::kUpdated) {
+    set->put(pair[1], *score, old);
+    set->finish();
+    ctx.keys.notify(notify::kZset, "zincr", ctx.db, name);
   }
-  if ((options.lt && *score >= *old) || (options.gt && *score <= *old)) return Added::kNothing;
-  if (*score == *old) return Added::kSame;
-  set.put(member, *score, old);
-  return Added::kUpdated;
+  what == Added::kNothing ? ctx.reply.null() : ctx.reply.real(*score);
 }
 
 void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions& options) {
@@ -79,25 +68,8 @@ void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions&
   }
   auto set = open_zset(ctx, name);
   if (!set) return;
-  int64_t added = 0;
-  int64_t updated = 0;
-  Added last = Added::kNothing;
-  double score = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    score = scores[i];
-    last = add_member(*set, options, pairs[2 * i + 1], &score);
-    if (last == Added::kNotANumber) {
-      return ctx.reply.error("ERR resulting score is not a number (NaN)");
-    }
-    added += last == Added::kNew;
-    updated += last == Added::kUpdated;
-  }
-  if (added + updated != 0) {
-    set->finish();
-    ctx.keys.notify(notify::kZset, options.increment ? "zincr" : "zadd", ctx.db, name);
-  }
-  if (!options.increment) return ctx.reply.integer(options.changed ? added + updated : added);
-  last == Added::kNothing ? ctx.reply.null() : ctx.reply.real(score);
+  const auto change = add_members(ctx, name, set, {pairs, 2}, std::move(scores), options);
+  if (change) ctx.reply.integer(change->answer);
 }
 
 void zadd(WriteContext& ctx, Args args) {
@@ -107,11 +79,11 @@ void zadd(WriteContext& ctx, Args args) {
   if (const auto error = refusal(options, pairs.size()); !error.empty()) {
     return ctx.reply.error(error);
   }
-  add(ctx, args[1], pairs, options);
+  (options.increment ? increment_score : add)(ctx, args[1], pairs, options);
 }
 
 void zincrby(WriteContext& ctx, Args args) {
-  add(ctx, args[1], args.subspan(2), {.increment = true});
+  increment_score(ctx, args[1], args.subspan(2), {.increment = true});
 }
 
 void zrem(WriteContext& ctx, Args args) {

@@ -9,9 +9,10 @@ namespace ingot::contract {
 
 // --- I/O thread -> reader pool: a read that is about to do more calls begin_walk()
 
-inline constexpr uint64_t kVisitedOnIoThread = 512;  // elements, of all sources together
-inline constexpr uint64_t kScannedOnIoThread = 256;  // COUNT of HSCAN, SSCAN, ZSCAN
-inline constexpr uint64_t kDrawnOnIoThread = 32;     // elements at random: a seek for each
+inline constexpr uint64_t kVisitedOnIoThread = 512;   // elements, of all sources together
+inline constexpr size_t kArgumentsOnIoThread = 1024;  // of any command that reads
+inline constexpr uint64_t kScannedOnIoThread = 256;   // COUNT of HSCAN, SSCAN, ZSCAN
+inline constexpr uint64_t kDrawnOnIoThread = 32;      // elements at random: a seek for each
 
 // --- among the reader pool's short work -> among its long work, of which some threads are kept
 // free
@@ -26,7 +27,11 @@ inline constexpr uint64_t kStringByWriterBytes = 1 << 20;   // of a string that 
 inline constexpr size_t kRestoredByWriterBytes = 16 << 10;  // of a dump
 inline constexpr uint64_t kSplicedByWriterBytes = 4 << 20;  // of an argument that came large
 
-// A unit changes no more elements of a collection than this; more of them leave it a new one.
+// A unit adds no more elements to a collection than these; more of them make a new one of it,
+// unless that is far larger (commands/large_addition.h).
+inline constexpr uint64_t kAddedByWriter = 4096;
+inline constexpr uint64_t kScoredByWriter = 1024;  // a leaf of their order for each
+// Nor does it remove more than this, or a new one is left.
 inline constexpr uint64_t kRemovedByWriter = 4096;
 // Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.
 inline constexpr uint64_t kTrimmedByWriter = 10'000;

@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "src/data/built_collection.h"
+#include "src/data/sandbox.h"
+#include "src/data/store.h"
+#include "src/types/collection.h"
 
 namespace ingot::data {
 
@@ -83,6 +86,22 @@ std::optional<BuiltValue> link(contract::WriteContext& ctx, BuiltBeside& built) 
   return value;
 }
 
+// What `change` makes of the value of a key.
+BuiltValue changed_value(Services& services, types::KeyReader& keys, int db, const std::string& key,
+                         const MakeChange& change, const types::PutElement& put) {
+  Sandbox sandbox(services.store.engine(), keys.data().snapshot(), keys.databases(), keys.now_ms());
+  const Change changed = change(sandbox.keys());
+  BuiltValue value;
+  types::Record after;
+  if (changed.changes != 0 && sandbox.keys().peek(db, key, &after)) {
+    value = types::copy_value(sandbox.overlay(), after, put);
+  }
+  if (sandbox.overlay().failed()) keys.data().latch_error(sandbox.overlay().error());
+  value.changes = changed.changes;
+  value.answer = changed.answer;
+  return value;
+}
+
 }  // namespace
 
 BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make) {
@@ -109,6 +128,19 @@ std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe&
         return make(keys, put);
       });
   return built ? link(ctx, *built) : std::nullopt;
+}
+
+std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string_view key,
+                                        const MakeChange& change) {
+  const contract::Args sources(&key, 1);
+  const auto built =
+      build_beside(ctx, {.sources = sources, .is_large = true},
+                   [&services = ctx.data, db = ctx.db, name = std::string(key), change](
+                       types::KeyReader& keys, const types::PutElement& put, SpillSort&) {
+                     return changed_value(services, keys, db, name, change, put);
+                   });
+  if (!built) return std::nullopt;
+  return built->value.changes == 0 ? built->value : link(ctx, *built);
 }
 
 std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,

@@ -44,6 +44,17 @@ using MakeRest = std::function<types::BuiltValue(types::KeyReader& keys,
 [[nodiscard]] std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
                                              const MakeRest& make);
 
+// What a collection is, or becomes, by very many changes: `change` makes them in a sandbox, and
+// what that holds then is written as a new collection. Always made beside the writer.
+struct Change {
+  uint64_t changes = 0;  // 0: the value stays as it is
+  int64_t answer = 0;
+};
+using MakeChange = std::function<Change(types::KeyWriter& keys)>;
+[[nodiscard]] std::optional<types::BuiltValue> build_changed(contract::WriteContext& ctx,
+                                                             std::string_view key,
+                                                             const MakeChange& change);
+
 // Of a small one.
 types::BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make);
 

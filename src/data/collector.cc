@@ -96,6 +96,12 @@ void Collector::dropped(std::span<const storage::CollectionId> collections,
   if (before == 0 || sweep_ || waiting_.size() >= kRoundIds) wake_.notify_all();
 }
 
+void Collector::make_room() {
+  std::lock_guard lock(mutex_);
+  make_room_ = true;
+  wake_.notify_all();
+}
+
 storage::CollectionId Collector::reserve(Status* failure) {
   std::lock_guard lock(mutex_);
   const storage::CollectionId id = store_.ids().next(failure);
@@ -114,38 +120,46 @@ uint64_t Collector::pending() const {
 }
 
 // Waits for garbage, and a little for more of it; or until the engine is to be asked again.
-bool Collector::gather(Collections* collections, bool* sweep) {
+bool Collector::gather(Round* round) {
   std::unique_lock lock(mutex_);
-  const auto dropped = [this] { return stopping_ || sweep_ || !waiting_.empty(); };
+  const auto asked = [this] { return stopping_ || sweep_ || make_room_ || !waiting_.empty(); };
   if (dead_ == 0) {
-    wake_.wait(lock, dropped);
+    wake_.wait(lock, asked);
   } else {
-    wake_.wait_for(lock, std::chrono::milliseconds(look_ms_), dropped);
+    wake_.wait_for(lock, std::chrono::milliseconds(look_ms_), asked);
   }
   if (!waiting_.empty()) {
     wake_.wait_for(lock, std::chrono::milliseconds(kGatherMs),
                    [this] { return stopping_ || sweep_ || waiting_.size() >= kRoundIds; });
   }
-  *collections = std::exchange(waiting_, {});
-  *sweep = std::exchange(sweep_, false);
-  in_hand_ = collections->size();
+  round->collections = std::exchange(waiting_, {});
+  round->sweep = std::exchange(sweep_, false);
+  round->make_room = std::exchange(make_room_, false);
+  in_hand_ = round->collections.size();
   return !stopping_;
 }
 
 void Collector::run() {
-  Collections collections;
+  Round round;
   bool failing = false;
-  for (bool swept = false; gather(&collections, &swept);) {
+  while (gather(&round)) {
     worked_ms_ = 0;
-    look_ms_ = collections.empty() && !swept ? std::min(2 * look_ms_, kLookMaxMs) : kLookMinMs;
+    const bool is_look = round.collections.empty() && !round.sweep;
+    look_ms_ = is_look ? std::min(2 * look_ms_, kLookMaxMs) : kLookMinMs;
     Status status;
-    if (swept) {
+    if (round.sweep) {
       status = sweep();
-    } else if (!collections.empty()) {
+    } else if (!round.collections.empty()) {
       status = settle();
-      if (status.ok()) add_dead(std::move(collections));
+      if (status.ok()) add_dead(std::move(round.collections));
     }
     if (status.ok()) status = reclaim();
+    // After a failure whoever is short of room asks again. What a view still sees takes its space.
+    if (status.ok() && round.make_room && settle().ok()) {
+      const auto start = Steady::now();
+      (void)engine_.make_room();
+      worked_ms_ += ms_since(start);
+    }
     in_hand_ = 0;
     if (!status.ok()) {
       if (stopping()) return;

@@ -9,6 +9,9 @@
 // engine has room for. So its memory does not grow with the garbage, and a crash at any time
 // forgets nothing.
 //
+// Keys that are removed one by one leave nothing to collect, and the engine gives their space back
+// when much else is written. While growth is refused nothing is: make_room() asks for it.
+//
 // One background thread, asleep while there is no garbage. Threads: everything by any thread.
 #pragma once
 
@@ -58,6 +61,10 @@ class Collector {
   // Of a reserved id whose garbage record a commit has removed, or that nobody will ever link.
   void release(storage::CollectionId id);
 
+  // Space is short: what was removed one by one is worth a piece of the engine's work now. To be
+  // asked again and again while it is.
+  void make_room();
+
   // Ids known to wait or to be dead: what a sweep of the garbage space has yet to find is not among
   // them.
   uint64_t pending() const;
@@ -71,7 +78,12 @@ class Collector {
   };
 
   void run();
-  bool gather(Collections* collections, bool* sweep);  // false when stopping
+  struct Round {
+    Collections collections;
+    bool sweep = false;
+    bool make_room = false;
+  };
+  bool gather(Round* round);  // false when stopping
   storage::Status sweep();
   storage::Status read_piece(storage::GarbageKind kind, std::string from, Piece* piece);
   storage::Status settle();
@@ -102,6 +114,7 @@ class Collector {
   // All by mutex_:
   Collections waiting_;
   bool sweep_ = false;  // the garbage space holds what is not in waiting_
+  bool make_room_ = false;
   std::set<storage::CollectionId> reserved_;
   bool stopping_ = false;
   std::thread thread_;

@@ -1,12 +1,12 @@
-// Storing a decoded dump into an overlay of its own, as a command would, and handing out what that
+// Storing a decoded dump into a sandbox, as a command would, and handing out what that
 // holds.
 #include "src/data/restored_value.h"
 
 #include <algorithm>
 
+#include "src/data/sandbox.h"
 #include "src/data/store.h"
 #include "src/types/string_value.h"
-#include "storage/overlay.h"
 
 namespace ingot::data {
 
@@ -15,19 +15,13 @@ using types::BuiltValue;
 
 namespace {
 
-// Where the value stands in the overlay: nobody has this keyspace, and this id is not kept.
+// Where the value stands in the sandbox: nobody has this keyspace.
 constexpr storage::KeyspaceId kKeyspace = UINT32_MAX;
 constexpr std::string_view kKey = "restored";
 
 // What a payload comes to stands in memory twice, as objects and as records; but the writer has no
 // part in it.
 constexpr uint64_t kUnpackedCommands = 2;
-
-class OneId : public types::CollectionIds {
- public:
-  static constexpr storage::CollectionId kId = UINT64_MAX - 1;
-  storage::CollectionId next(storage::Status* /*failure*/) override { return kId; }
-};
 
 constexpr char kBadFooter[] = "ERR DUMP payload version or checksum are wrong";
 constexpr char kOutOfMemory[] = "OOM command not allowed when used memory > 'maxmemory'.";
@@ -78,25 +72,19 @@ BuiltValue restore_value(Services& services, storage::Reader& data, std::string_
   if (too_large) return {.error = kOutOfMemory};
   if (!object) return {.error = "ERR Bad data format"};
 
-  storage::Overlay overlay(services.store.engine(), nullptr, storage::Tier::kDisk);
-  types::KeyspaceState state;
-  state.databases = {kKeyspace};
-  OneId ids;
-  types::Effects effects;
-  types::KeyWriter keys(overlay, state, ids, effects, services.store.now_ms(), nullptr,
-                        /*collect_touched=*/false);
-  types::rdb::store_object(keys, 0, kKey, *object, limits);
+  Sandbox sandbox(services.store.engine(), nullptr, {kKeyspace}, services.store.now_ms());
+  types::rdb::store_object(sandbox.keys(), 0, kKey, *object, limits);
   types::Record record;
-  if (!keys.peek(0, kKey, &record)) {
-    data.latch_error(overlay.error());
+  if (!sandbox.keys().peek(0, kKey, &record)) {
+    data.latch_error(sandbox.overlay().error());
     return {};
   }
-  const std::string begin = storage::collection_begin(OneId::kId);
+  const std::string begin = storage::collection_begin(Sandbox::kId);
   for (const Space space : {Space::kData, Space::kOrder}) {
-    overlay.uncommitted(space, begin, storage::collection_end(OneId::kId),
-                        [&](std::string_view key, std::string_view value) {
-                          put(space, key.substr(begin.size()), value);
-                        });
+    sandbox.overlay().uncommitted(space, begin, storage::collection_end(Sandbox::kId),
+                                  [&](std::string_view key, std::string_view value) {
+                                    put(space, key.substr(begin.size()), value);
+                                  });
   }
   return {.metadata = record.metadata(),
           .payload = std::string(record.payload()),

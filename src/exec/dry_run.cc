@@ -3,6 +3,7 @@
 
 #include "src/contract/args.h"
 #include "src/data/reader_pool.h"
+#include "src/data/sandbox.h"
 #include "src/data/store.h"
 #include "src/exec/handlers.h"
 
@@ -12,31 +13,12 @@ using storage::Tier;
 
 namespace {
 
-// Ids that nothing is ever stored under.
-class NoIds : public types::CollectionIds {
- public:
-  storage::CollectionId next(storage::Status* /*failure*/) override {
-    return std::numeric_limits<uint64_t>::max() - 1;
-  }
-};
-
 const Earlier kDry = {.result = nullptr, .is_dry = true, .fed = {}};
 
-struct Sandbox {
-  explicit Sandbox(Services& services)
-      : view(services.data.store.view()),
-        overlay(services.data.store.engine(), view->snapshot(), Tier::kDisk),
-        keys(overlay, state, ids, effects, services.data.store.now_ms(), nullptr, false) {
-    state.databases = view->databases();
-  }
-
-  std::shared_ptr<const data::View> view;
-  storage::Overlay overlay;
-  types::KeyspaceState state;
-  NoIds ids;
-  types::Effects effects;
-  types::KeyWriter keys;
-};
+data::Sandbox sandbox_at(const data::View& view, Services& services) {
+  data::Store& store = services.data.store;
+  return {store.engine(), view.snapshot(), view.databases(), store.now_ms()};
+}
 
 void follow_select(contract::Args args, const Services& services, int* db) {
   const auto chosen = contract::parse_integer(args[1]);
@@ -48,7 +30,8 @@ void follow_select(contract::Args args, const Services& services, int* db) {
 
 void dry_run(Services& services, const WriteJob& job) {
   const Unit& unit = job.units[job.next];
-  Sandbox sandbox(services);
+  const auto view = services.data.store.view();
+  data::Sandbox sandbox = sandbox_at(*view, services);
   contract::EncodedReply dropped;
   contract::RespSink reply(dropped, unit.resp);
   // What it asks the pool for is passed over: only blocks are wanted.
@@ -56,7 +39,7 @@ void dry_run(Services& services, const WriteJob& job) {
     (void)run_write(
         services,
         {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
-        kDry, sandbox.keys, reply);
+        kDry, sandbox.keys(), reply);
     return;
   }
   int db = unit.db;
@@ -70,9 +53,9 @@ void dry_run(Services& services, const WriteJob& job) {
     (void)run_any(
         services,
         {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
-        *job.client, kDry, sandbox.keys, reply);
+        *job.client, kDry, sandbox.keys(), reply);
     dropped.clear();
-    if (sandbox.overlay.bytes() > services.data.bounds.transaction_bytes) return;
+    if (sandbox.overlay().bytes() > services.data.bounds.transaction_bytes) return;
   }
 }
 
@@ -89,8 +72,9 @@ PoolOutcome do_pool_work(Services& services, const contract::PoolWork& work) {
 
 void warm_expiry(Services& services, size_t limit, std::function<void()> then) {
   services.data.readers.submit([&services, limit, then = std::move(then)] {
-    Sandbox sandbox(services);
-    (void)sandbox.keys.expire_due(limit);
+    const auto view = services.data.store.view();
+    data::Sandbox sandbox = sandbox_at(*view, services);
+    (void)sandbox.keys().expire_due(limit);
     then();
   });
 }

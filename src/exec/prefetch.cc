@@ -14,21 +14,9 @@ using storage::Lookup;
 using storage::Space;
 using storage::Tier;
 
-void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,
-                   storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys) {
-  std::string value;
-  for (const contract::KeyAt& key : contract::keys_of(row, args)) {
-    if (meta_keys->size() >= kPrefetchKeysMax) return;
-    std::string meta_key = storage::meta_key(keyspace, args[key.index]);
-    Lookup found = services.data.store.can_probe()
-                       ? services.data.store.engine().get(nullptr, Space::kMeta, meta_key,
-                                                          Tier::kCacheOnly, &value, nullptr)
-                       : Lookup::kMiss;
-    if (found == Lookup::kMiss) meta_keys->push_back(std::move(meta_key));
-  }
-}
-
 namespace {
+
+constexpr size_t kLookedAtMax = 4096;  // keys of a command: the others are read in their turn
 
 struct Countdown {
   std::atomic<size_t> left;
@@ -37,6 +25,21 @@ struct Countdown {
 };
 
 }  // namespace
+
+void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,
+                   storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys) {
+  std::string value;
+  size_t looked_at = 0;
+  for (const contract::KeyAt& key : contract::keys_of(row, args)) {
+    if (meta_keys->size() >= kPrefetchKeysMax || looked_at++ == kLookedAtMax) return;
+    std::string meta_key = storage::meta_key(keyspace, args[key.index]);
+    Lookup found = services.data.store.can_probe()
+                       ? services.data.store.engine().get(nullptr, Space::kMeta, meta_key,
+                                                          Tier::kCacheOnly, &value, nullptr)
+                       : Lookup::kMiss;
+    if (found == Lookup::kMiss) meta_keys->push_back(std::move(meta_key));
+  }
+}
 
 void prefetch(Services& services, std::vector<std::string> meta_keys,
               std::move_only_function<void()> then) {

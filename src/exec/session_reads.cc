@@ -93,7 +93,9 @@ Session::Step Session::read(const QueuedCommand& queued) {
     return Step::kWait;
   }
   if (reads_in_flight_ >= kReadsInFlightMax) return Step::kWait;
-  if (!queued.row->scans && services_.data.store.can_probe() && probe(queued)) return Step::kTaken;
+  const bool is_short =
+      !queued.row->scans && queued.command->args.size() <= contract::kArgumentsOnIoThread;
+  if (is_short && services_.data.store.can_probe() && probe(queued)) return Step::kTaken;
   read_in_pool(queued);
   return Step::kTaken;
 }
@@ -147,6 +149,9 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                               .commands = {queued},
                               .exec_row = nullptr,
                               .view = run_view_}]() mutable { run_in_pool(std::move(read)); };
+  if (queued.command->args.size() > contract::kWalkedAtOnce) {
+    return services_.data.readers.submit(std::move(run), data::Work::kLong);
+  }
   std::vector<std::string> cold;
   if (!queued.row->scans && !has_one_key(*queued.row)) {
     add_cold_keys(services_, *queued.row, queued.command->args,

@@ -4,13 +4,23 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
+
 #include "src/contract/errors.h"
 #include "src/metrics/log.h"
 
 namespace ingot::server {
 
+namespace {
+
+std::string no_headroom() {
+  return contract::write_error({storage::Status::Code::kNoSpace, {}});
+}
+
+}  // namespace
+
 std::optional<std::string> growing_refusal(const settings::Settings& settings,
-                                           const DiskFigures& figures) {
+                                           const DiskFigures& figures, bool was_short) {
   if (settings.max_disk != 0 && figures.used_bytes > settings.max_disk) {
     return "OOM command not allowed when used disk > 'max-disk'.";
   }
@@ -18,8 +28,9 @@ std::optional<std::string> growing_refusal(const settings::Settings& settings,
     return "OOM command not allowed when free disk < 'min-free-disk'.";
   }
   // To go on would be the end of deleting, too.
-  if (figures.free_bytes < figures.headroom_bytes) {
-    return contract::write_error({storage::Status::Code::kNoSpace, {}});
+  const uint64_t spare = was_short ? std::min(figures.headroom_bytes, figures.total_bytes / 8) : 0;
+  if (figures.free_bytes < figures.headroom_bytes + spare) {
+    return no_headroom();
   }
   return std::nullopt;
 }
@@ -29,16 +40,22 @@ void DiskGuard::tick(const settings::Settings& settings) {
   if (statvfs(settings.dir.c_str(), &disk) != 0) return;
   const uint64_t free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
   const bool is_tight = free_bytes < 4 * stats_.headroom_bytes;
-  if (is_tight || ticks_++ % (1000 / kPeriodMs) == 0) stats_ = engine_.stats();
+  const bool is_full_second = ticks_++ % (1000 / kPeriodMs) == 0;
+  if (is_tight || is_full_second) stats_ = engine_.stats();
   DiskFigures figures{.used_bytes = stats_.disk_bytes,
                       .free_bytes = free_bytes,
+                      .total_bytes = static_cast<uint64_t>(disk.f_blocks) * disk.f_frsize,
                       .headroom_bytes = stats_.headroom_bytes};
   // The engine heals only when it is asked to.
   if (engine_.health() == storage::Health::kNoSpace &&
       figures.free_bytes >= figures.headroom_bytes && engine_.try_resume().ok()) {
     metrics::log::notice("The engine writes again.");
   }
-  std::string refusal = growing_refusal(settings, figures).value_or("");
+  std::string refusal = growing_refusal(settings, figures, refusing_ == no_headroom()).value_or("");
+  // With less the work would take the last space, and not end.
+  if (!refusal.empty() && is_full_second && figures.free_bytes >= figures.headroom_bytes) {
+    collector_.make_room();
+  }
   if (refusal != refusing_) {
     refusing_ = refusal;
     if (refusal.empty()) {

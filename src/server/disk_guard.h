@@ -1,5 +1,6 @@
 // Keeps the disk from running full: decides which writes are to be refused by `max-disk` and
-// `min-free-disk`, and when a full disk has healed. One thread calls it, every kPeriodMs: a fast
+// `min-free-disk`, has the space of what is deleted given back while they are, and finds out when a
+// full disk has healed. One thread calls it, every kPeriodMs: a fast
 // disk fills by a hundred megabytes in a second.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "src/data/collector.h"
 #include "src/exec/writer.h"
 #include "src/settings/settings.h"
 #include "storage/engine.h"
@@ -16,23 +18,28 @@ namespace ingot::server {
 struct DiskFigures {
   uint64_t used_bytes = 0;      // by the engine's live files
   uint64_t free_bytes = 0;      // of the filesystem, for us
+  uint64_t total_bytes = 0;     // the filesystem's
   uint64_t headroom_bytes = 0;  // EngineStats
 };
 
-// Why writes that may need space are refused; nothing: they are not.
+// Why writes that may need space are refused; nothing: they are not. When the engine's headroom
+// `was_short`, it must be there twice, or with an eighth of the disk: work that gives space back
+// takes some first, and growth that opens and closes helps nobody.
 std::optional<std::string> growing_refusal(const settings::Settings& settings,
-                                           const DiskFigures& figures);
+                                           const DiskFigures& figures, bool was_short);
 
 class DiskGuard {
  public:
   static constexpr int kPeriodMs = 100;
 
-  DiskGuard(storage::Engine& engine, exec::Writer& writer) : engine_(engine), writer_(writer) {}
+  DiskGuard(storage::Engine& engine, data::Collector& collector, exec::Writer& writer)
+      : engine_(engine), collector_(collector), writer_(writer) {}
 
   void tick(const settings::Settings& settings);
 
  private:
   storage::Engine& engine_;
+  data::Collector& collector_;
   exec::Writer& writer_;
   uint32_t ticks_ = 0;
   storage::EngineStats stats_;  // of the last second, or of now when space is tight

@@ -68,6 +68,11 @@ Status Saver::write() {
   const fs::path old = path_ + ".old";
   fs::remove_all(fresh, error);
   if (Status status = engine_.checkpoint(fresh.string()); !status.ok()) return status;
+  // To serve it and to check it, one has to know whose it is.
+  if (Status status = storage::claim_directory(engine_.name(), fresh.string()); !status.ok()) {
+    fs::remove_all(fresh, error);  // its links would hold the space of what is compacted
+    return status;
+  }
   fs::remove_all(old, error);
   if (!error && fs::exists(last, error)) fs::rename(last, old, error);
   if (!error) fs::rename(fresh, last, error);

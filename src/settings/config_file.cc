@@ -119,7 +119,7 @@ std::optional<std::vector<std::string>> split_words(std::string_view line) {
 }
 
 std::string_view trimmed(std::string_view line) {
-  constexpr std::string_view kSpace = " \t\r\n";
+  constexpr std::string_view kSpace = " \t\r\n\v\f";  // all that parts words
   const size_t begin = line.find_first_not_of(kSpace);
   if (begin == line.npos) return {};
   return line.substr(begin, line.find_last_not_of(kSpace) - begin + 1);

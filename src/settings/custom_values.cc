@@ -32,12 +32,15 @@ std::string empty_quoted(std::string text) {
   return text.empty() ? "\"\"" : text;
 }
 
-// bind: addresses and host names.
+// bind: addresses and host names; each one word, because CONFIG GET and REWRITE join them.
 
 Error parse_bind(const SettingRow&, Settings& settings, Values values, bool) {
   constexpr size_t kAddressesMax = 16;
   if (values.size() > kAddressesMax) return "Too many bind addresses specified.";
   values = without_empty(values);
+  for (const std::string& value : values) {
+    if (split_words(value) != std::vector{value}) return "Invalid bind address";
+  }
   settings.bind.assign(values.begin(), values.end());
   return {};
 }

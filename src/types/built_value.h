@@ -24,7 +24,8 @@ struct BuiltValue {
   // Of what is left of another collection: how many elements went. 0: it stays as it is, and
   // nothing was made.
   uint64_t changes = 0;
-  std::string error;  // or the reply of a command that cannot make it
+  int64_t answer = 0;  // of the command that makes it, where that is a number
+  std::string error;   // or the reply of a command that cannot make it
 
   // To be stored; points into this.
   storage::Metadata record() const {

@@ -1,15 +1,17 @@
 // Collecting members in memory while they are few, then with the leaves of their order.
 #include "src/types/sorted_set_builder.h"
 
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <utility>
+
 #include "src/types/member_table.h"
 #include "src/types/sorted_set_bytes.h"
 
 namespace ingot::types {
 
 void SortedSetBuilder::expect(uint64_t members, size_t longest) {
-  if (members > limits_.listpack_entries_max || longest > limits_.listpack_value_max) {
-    limit_passed_ = true;
-  }
+  if (!stays_packed(limits_, members, longest)) limit_passed_ = true;
 }
 
 void SortedSetBuilder::put(std::string_view member, double score) {
@@ -29,6 +31,30 @@ void SortedSetBuilder::add(std::string_view member, double score) {
   low_ = item_of(small_.front().score, small_.front().member);
   for (const ScoredMember& each : small_) put(each.member, each.score);
   small_ = {};
+}
+
+BuiltValue updated_sorted_set(storage::Reader& data, const Record& record,
+                              const SortedSetLimits& limits, bool limit_passed,
+                              std::vector<ScoreUpdate> updates, const PutElement& put) {
+  using Place = std::pair<double, std::string_view>;
+  const auto place = [](const ScoreUpdate& update) { return Place(update.score, update.member); };
+  std::ranges::sort(updates, {}, place);
+  boost::unordered_flat_set<std::string_view> moved;
+  for (const ScoreUpdate& update : updates) {
+    if (!update.is_new) moved.insert(update.member);
+  }
+  SortedSetBuilder builder(limits, put);
+  if (limit_passed) builder.expect(UINT64_MAX, 0);
+  auto next = updates.begin();
+  SortedSetReader(data, record).walk([&](std::string_view member, double score) {
+    for (; next != updates.end() && place(*next) < Place(score, member); ++next) {
+      builder.add(next->member, next->score);
+    }
+    if (!moved.contains(member)) builder.add(member, score);
+    return !data.failed();
+  });
+  for (; next != updates.end(); ++next) builder.add(next->member, next->score);
+  return builder.finish();
 }
 
 BuiltValue rest_of_sorted_set(storage::Reader& data, const Record& record,

@@ -37,6 +37,18 @@ class SortedSetBuilder {
   bool limit_passed_ = false;
 };
 
+// A member that comes, or has another score.
+struct ScoreUpdate {
+  double score;
+  std::string_view member;
+  bool is_new;  // it was not there
+};
+// The sorted set of a record, which may be that of no key, with these updates, each of another
+// member; `limit_passed` for good.
+BuiltValue updated_sorted_set(storage::Reader& data, const Record& record,
+                              const SortedSetLimits& limits, bool limit_passed,
+                              std::vector<ScoreUpdate> updates, const PutElement& put);
+
 // What is left of a large sorted set without the members that go, counted in `changes`.
 using ScoredGoes = std::function<bool(uint64_t rank, std::string_view member, double score)>;
 BuiltValue rest_of_sorted_set(storage::Reader& data, const Record& record,

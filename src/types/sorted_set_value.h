@@ -103,6 +103,11 @@ struct SortedSetLimits {
   uint64_t listpack_value_max;
 };
 
+// Whether so many members, the longest of which has so many bytes, have Redis' packed form.
+inline bool stays_packed(const SortedSetLimits& limits, uint64_t members, size_t longest) {
+  return members <= limits.listpack_entries_max && longest <= limits.listpack_value_max;
+}
+
 // Changes one sorted set; finish() makes the changes its key's record.
 class SortedSetWriter {
  public:

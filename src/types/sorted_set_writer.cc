@@ -54,10 +54,7 @@ std::optional<double> SortedSetWriter::score(std::string_view member) {
 
 void SortedSetWriter::put(std::string_view member, double score, std::optional<double> old) {
   changed_ = true;
-  if (!old &&
-      (size() >= limits_.listpack_entries_max || member.size() > limits_.listpack_value_max)) {
-    after_.limit_passed = true;
-  }
+  if (!old && !stays_packed(limits_, size() + 1, member.size())) after_.limit_passed = true;
   // Redis' packed form has whole numbers, and so no -0.
   if (!after_.limit_passed && score == 0) score = 0;
   if (collection_) return put_large(member, score, old);

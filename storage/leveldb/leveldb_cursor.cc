@@ -30,6 +30,7 @@ class LeveldbCursor : public Cursor {
     const std::string wanted = std::max(prefixed(space_, key), lower_);
     iterator_->Seek(wanted);
     check_bounds();
+    if (at_mark()) next();
   }
 
   void seek_for_prev(std::string_view key) override {
@@ -39,6 +40,7 @@ class LeveldbCursor : public Cursor {
     const bool exact = !beyond && iterator_->Valid() && here() == wanted;
     if (!exact) step_back_from_seek();
     check_bounds();
+    if (at_mark()) valid_ = false;
   }
 
   void next() override {
@@ -49,6 +51,7 @@ class LeveldbCursor : public Cursor {
   void prev() override {
     iterator_->Prev();
     check_bounds();
+    if (at_mark()) valid_ = false;
   }
 
   std::string_view key() const override { return here().substr(1); }
@@ -72,6 +75,7 @@ class LeveldbCursor : public Cursor {
     }
   }
 
+  bool at_mark() const { return valid_ && key().empty() && value() == kSpaceMark; }
   void check_bounds() { valid_ = iterator_->Valid() && here() >= lower_ && here() < upper_; }
 
   const Space space_;

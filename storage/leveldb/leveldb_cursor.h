@@ -16,6 +16,10 @@ namespace ingot::storage {
 // and the key.
 std::string prefixed(Space space, std::string_view key);
 
+// The value of the record under the empty key of each space, which parts it from the space before;
+// it stands for none. An empty key that is put takes its place.
+inline constexpr std::string_view kSpaceMark = "|";
+
 // The first key behind the space.
 std::string end_of(Space space);
 

@@ -1,38 +1,21 @@
-// The LevelDB engine: a space is a one-byte key prefix. See storage/engine.h for the contract.
-//
-// What LevelDB lacks: a cache-only read (every probe is a miss), checkpoints, a compaction filter
-// (reclaim() deletes key by key, and compacts only where that is worth it), a cache whose size
-// changes while it runs.
+// The LevelDB engine: opening, reading, writing, compaction and figures.
 #include "storage/leveldb/leveldb_engine.h"
 
 #include <fmt/format.h>
-#include <leveldb/cache.h>
-#include <leveldb/db.h>
-#include <leveldb/filter_policy.h>
-#include <leveldb/write_batch.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
-#include <map>
-#include <mutex>
-#include <thread>
 
-#include "storage/dead_ids.h"
 #include "storage/leveldb/leveldb_cursor.h"
-#include "storage/leveldb/leveldb_files.h"
 #include "storage/leveldb/leveldb_status.h"
 #include "storage/log_end.h"
 #include "storage/log_files.h"
-#include "storage/log_ledger.h"
 
 namespace ingot::storage {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kTableBytes = 4 * kMiB;
 
 class LeveldbSnapshot : public Snapshot {
  public:
@@ -52,10 +35,18 @@ const leveldb::Snapshot* raw(const Snapshot* snapshot) {
 class LeveldbBatch : public Batch {
  public:
   void put(Space space, std::string_view key, std::string_view value) override {
+    ++records_;
     batch_.Put(prefixed(space, key), leveldb::Slice(value.data(), value.size()));
   }
-  void remove(Space space, std::string_view key) override { batch_.Delete(prefixed(space, key)); }
-  void clear() override { batch_.Clear(); }
+  void remove(Space space, std::string_view key) override {
+    ++records_;
+    batch_.Delete(prefixed(space, key));
+  }
+  void clear() override {
+    batch_.Clear();
+    records_ = 0;
+  }
+  uint64_t records() const { return records_; }
   size_t bytes() const override { return batch_.ApproximateSize(); }
 
   // LevelDB writes the sequence number of the commit into the batch.
@@ -63,7 +54,10 @@ class LeveldbBatch : public Batch {
 
  private:
   mutable leveldb::WriteBatch batch_;
+  uint64_t records_ = 0;
 };
+
+constexpr uint64_t kMemtableRecordBytes = 48;  // that a record takes beside what the log has of it
 
 // Of the memory number an eighth each for two memtables, a quarter for the filters and indexes
 // of open tables, the rest for blocks.
@@ -76,108 +70,6 @@ int open_files_max(uint64_t cache_bytes) {
 }
 
 }  // namespace
-
-class LeveldbEngine : public Engine {
- public:
-  static OpenResult open(const EngineOptions& options, Disk* disk);
-  ~LeveldbEngine() override;
-
-  std::string_view name() const override { return "leveldb"; }
-  std::string version() const override {
-    return fmt::format("{}.{}", leveldb::kMajorVersion, leveldb::kMinorVersion);
-  }
-  Capabilities capabilities() const override { return {}; }
-
-  Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
-             std::string* value, Status* error) override;
-  std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override {
-    return make_leveldb_cursor(db_.get(), space, raw(options.snapshot), options);
-  }
-  std::unique_ptr<Snapshot> new_snapshot() override {
-    return std::make_unique<LeveldbSnapshot>(db_.get());
-  }
-  std::unique_ptr<Batch> new_batch() override { return std::make_unique<LeveldbBatch>(); }
-  Status flush() override;
-  size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
-  Status reclaim(GarbageKind kind, Reclaimed* out) override;
-  Status compact(Space space, const KeyRange& range) override;
-  Status checkpoint(const std::string& path) override;
-  EngineStats stats() const override;
-  void reset_stats() override {
-    bytes_written_ = 0;
-    reclaim_rewritten_ = 0;
-    reclaim_freed_ = 0;
-  }
-  void set_cache_bytes(uint64_t bytes) override;
-  void set_compaction_rate(uint64_t bytes_per_second) override { rate_ = bytes_per_second; }
-
- protected:
-  Status do_write(const Batch& batch, Durability durability) override;
-  Status do_sync() override;
-  Status do_try_resume() override;
-
- private:
-  LeveldbEngine(const EngineOptions& options, Disk* disk);
-  Status open_database(const EngineOptions& options);
-  Status mend_logs();
-  Status commit(leveldb::WriteBatch* batch, bool sync);
-  Status append(leveldb::WriteBatch* batch, bool sync);  // under write_mutex_
-  void flush_memtable();
-  // What is dead of one kind, and how far that is deleted.
-  struct Dead {
-    DeadIds ids;
-    size_t space = 0;  // of the first id: index in owned_spaces()
-    std::string from;  // and where in it the next step begins; empty: at its first key
-  };
-  Dead& dead(GarbageKind kind) {
-    return kind == GarbageKind::kCollection ? dead_collections_ : dead_keyspaces_;
-  }
-  Status delete_some(GarbageKind kind, Dead* dead, Reclaimed* out);
-  Status delete_piece(leveldb::Iterator* it, const std::string& begin, const std::string& end,
-                      std::string* next, uint64_t* deleted);
-  void note_deleted(const std::string& begin, const std::string& end, uint64_t bytes);
-  Status compact_deleted(bool* again);
-  Status compact_run(const std::string& begin, const std::string& end);
-  void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
-  uint64_t headroom() const;
-  uint64_t size_of(const std::string& begin, const std::string& end) const;
-  void log(const std::string& line) const {
-    if (on_log_) on_log_(line);
-  }
-
-  // Constant after open; the first two outlive db_, which uses them.
-  const std::unique_ptr<const leveldb::FilterPolicy> filter_;
-  const std::unique_ptr<leveldb::Cache> cache_;
-  const std::string path_;
-  const uint64_t cache_capacity_;
-  const uint64_t memtable_bytes_;
-  const std::function<void(const std::string&)> on_log_;
-  LogLedger ledger_;  // thread safe
-  LeveldbEnv env_;
-  std::unique_ptr<leveldb::DB> db_;
-
-  // Held for each write, which LevelDB takes one at a time anyway.
-  std::mutex write_mutex_;
-  // Guarded by write_mutex_: a write failed for lack of space. LevelDB would go on in the same log,
-  // at an offset that is not the file's any more.
-  bool torn_ = false;
-
-  mutable std::mutex reclaim_mutex_;
-  // Guarded by reclaim_mutex_:
-  Dead dead_collections_;
-  Dead dead_keyspaces_;
-  // Keys with the space's prefix: what was deleted between them and not compacted since.
-  struct Deleted {
-    std::string end;
-    uint64_t bytes = 0;
-  };
-  std::map<std::string, Deleted> deleted_;
-
-  std::atomic<uint64_t> reclaim_rewritten_ = 0;
-  std::atomic<uint64_t> reclaim_freed_ = 0;
-  std::atomic<uint64_t> rate_;  // bytes a second that reclaim() may delete; 0: no limit
-  std::atomic<uint64_t> bytes_written_ = 0;  // counted by any thread
-};
 
 OpenResult open_leveldb(const EngineOptions& options) {
   return open_leveldb_on(options, Disk::of_machine());
@@ -217,7 +109,11 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
       rate_(options.compaction_rate) {}
 
 LeveldbEngine::~LeveldbEngine() {
-  env_.set_patient(false);  // whatever still waits for space fails now
+  interrupt();
+}
+
+void LeveldbEngine::interrupt() {
+  env_.set_patient(false);
 }
 
 Status LeveldbEngine::open_database(const EngineOptions& options) {
@@ -244,6 +140,7 @@ Status LeveldbEngine::open_database(const EngineOptions& options) {
       compression == "none" ? leveldb::kNoCompression : leveldb::kSnappyCompression;
   db_options.filter_policy = filter_.get();
 
+  if (Status status = refuse_headless(); !status.ok()) return status;
   if (Status status = mend_logs(); !status.ok()) return status;
   leveldb::DB* db = nullptr;
   const leveldb::Status status = leveldb::DB::Open(db_options, path_, &db);
@@ -251,6 +148,30 @@ Status LeveldbEngine::open_database(const EngineOptions& options) {
   db_.reset(db);
   env_.set_patient(true);
   ledger_.begin_marking();
+  mark_spaces();
+  return {};
+}
+
+// A cursor that comes to the end of its space ends there, instead of passing over all that was
+// removed from the next one. Where they cannot be written that takes longer, and no more.
+void LeveldbEngine::mark_spaces() {
+  LeveldbBatch marks;
+  std::string value;
+  for (const Space space : kAllSpaces) {
+    if (db_->Get({}, prefixed(space, {}), &value).IsNotFound()) marks.put(space, {}, kSpaceMark);
+  }
+  if (marks.bytes() > 0) (void)write(marks, Durability::kBuffered);
+}
+
+// LevelDB would make a new database, and remove what is there.
+Status LeveldbEngine::refuse_headless() {
+  if (env_.FileExists(path_ + "/CURRENT")) return {};
+  std::vector<std::string> names;
+  if (const auto listed = env_.GetChildren(path_, &names); !listed.ok()) return to_status(listed);
+  for (const std::string& name : names) {
+    if (!name.ends_with(".ldb") && !name.ends_with(".sst")) continue;
+    return {Status::Code::kCorruption, fmt::format("{} holds tables, but no CURRENT", path_)};
+  }
   return {};
 }
 
@@ -263,6 +184,10 @@ Status LeveldbEngine::mend_logs() {
   return status.ok() ? to_status(unlocked) : status;
 }
 
+std::string LeveldbEngine::version() const {
+  return fmt::format("{}.{}", leveldb::kMajorVersion, leveldb::kMinorVersion);
+}
+
 Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
                           std::string* value, Status* error) {
   if (tier == Tier::kCacheOnly) return Lookup::kMiss;
@@ -270,29 +195,48 @@ Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   read.verify_checksums = true;  // a damaged block is an error, never data
   read.snapshot = raw(snapshot);
   const leveldb::Status status = db_->Get(read, prefixed(space, key), value);
+  const bool is_mark = status.ok() && key.empty() && *value == kSpaceMark;
+  if (status.IsNotFound() || is_mark) return Lookup::kAbsent;
   if (status.ok()) return Lookup::kFound;
-  if (status.IsNotFound()) return Lookup::kAbsent;
   if (error != nullptr) *error = to_status(status);
   return Lookup::kError;
 }
 
-Status LeveldbEngine::do_write(const Batch& batch, Durability durability) {
-  return commit(static_cast<const LeveldbBatch&>(batch).raw(), durability == Durability::kSynced);
+std::unique_ptr<Cursor> LeveldbEngine::new_cursor(Space space, const CursorOptions& options) {
+  return make_leveldb_cursor(db_.get(), space, raw(options.snapshot), options);
 }
 
-Status LeveldbEngine::commit(leveldb::WriteBatch* batch, bool sync) {
+std::unique_ptr<Snapshot> LeveldbEngine::new_snapshot() {
+  return std::make_unique<LeveldbSnapshot>(db_.get());
+}
+
+std::unique_ptr<Batch> LeveldbEngine::new_batch() {
+  return std::make_unique<LeveldbBatch>();
+}
+
+Status LeveldbEngine::do_write(const Batch& batch, Durability durability) {
+  const auto& changes = static_cast<const LeveldbBatch&>(batch);
+  return commit(changes.raw(), changes.records(), durability == Durability::kSynced);
+}
+
+Status LeveldbEngine::commit(leveldb::WriteBatch* batch, uint64_t records, bool sync) {
   std::lock_guard lock(write_mutex_);
   if (torn_) return {Status::Code::kNoSpace, "the disk was full and is not known to have room"};
   // A write that fills the memtable waits inside LevelDB for the table of the one before: here,
-  // where it can be refused, it waits in good time. (In memory a record takes up to twice its log.)
+  // where it can be refused, it waits in good time.
   const Status hungry(Status::Code::kNoSpace, "a table waits for space");
-  if (env_.is_starving() && ledger_.newest_bytes() > memtable_bytes_ / 4) return hungry;
-  const uint64_t filled = ledger_.newest_bytes() + batch->ApproximateSize();
-  if (filled > memtable_bytes_ / 2 && !env_.wait_for_flush()) return hungry;
-  if (Status room = ledger_.make_room(batch->ApproximateSize()); !room.ok()) {
-    return note(std::move(room));
+  const uint64_t bytes = batch->ApproximateSize();
+  const uint64_t logged = ledger_.newest_bytes();
+  if (logged < logged_) records_ = 0;  // another log, and so another memtable
+  logged_ = logged;
+  records_ += records;
+  const uint64_t filled = logged + bytes + kMemtableRecordBytes * records_;
+  if (filled > memtable_bytes_ / 2 && (env_.is_starving() || !env_.wait_for_flush())) {
+    return hungry;
   }
+  if (Status room = ledger_.make_room(bytes); !room.ok()) return note(std::move(room));
   Status status = append(batch, sync);
+  ledger_.release_room(bytes);
   torn_ = status.code() == Status::Code::kNoSpace;
   return note(std::move(status));
 }
@@ -315,7 +259,7 @@ Status LeveldbEngine::flush() {
   if (env_.is_starving()) return {Status::Code::kNoSpace, "a table waits for space"};
   flush_memtable();
   leveldb::WriteBatch empty;
-  return commit(&empty, true);  // an error of the flush shows here
+  return commit(&empty, 0, true);  // an error of the flush shows here
 }
 
 // Begins a new log, too.
@@ -331,7 +275,7 @@ Status LeveldbEngine::do_try_resume() {
                           "there is no room to write out what is in memory");
   std::lock_guard lock(write_mutex_);
   if (env_.is_starving()) return still_full;
-  if (!torn_) return ledger_.make_room(0);
+  if (!torn_) return ledger_.probe_room();
   std::error_code error;
   const auto space = std::filesystem::space(path_, error);
   if (error || space.available < headroom()) return still_full;
@@ -341,139 +285,6 @@ Status LeveldbEngine::do_try_resume() {
   Status status = append(&empty, true);
   if (status.ok()) torn_ = false;
   return status;
-}
-
-size_t LeveldbEngine::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
-  std::lock_guard lock(reclaim_mutex_);
-  return dead(kind).ids.add(ids);
-}
-
-Status LeveldbEngine::reclaim(GarbageKind kind, Reclaimed* out) {
-  std::lock_guard lock(reclaim_mutex_);
-  *out = {};
-  Status status = delete_some(kind, &dead(kind), out);
-  out->left = dead(kind).ids.size();
-  out->again = out->left > 0;
-  if (status.ok()) status = compact_deleted(&out->again);
-  return status;
-}
-
-// In the order of the ids. One that comes in before the one at hand waits for it to end.
-Status LeveldbEngine::delete_some(GarbageKind kind, Dead* dead, Reclaimed* out) {
-  constexpr uint64_t kStepBytes = 16 * kMiB;
-  const std::span<const Space> spaces = owned_spaces(kind);
-  const auto start = std::chrono::steady_clock::now();
-  leveldb::ReadOptions read;
-  read.verify_checksums = true;
-  read.fill_cache = false;
-  // One for the step: of dead ids it sees all there ever will be.
-  const std::unique_ptr<leveldb::Iterator> it(db_->NewIterator(read));
-  uint64_t deleted = 0;
-  uint64_t id = dead->from.empty() ? 0 : owner_of(kind, std::string_view(dead->from).substr(1));
-  while (deleted < kStepBytes) {
-    if (dead->from.empty()) {
-      const auto run = dead->ids.next(out->gone.empty() ? 0 : id + 1);
-      if (!run) break;
-      id = run->first;
-      dead->from = prefixed(spaces[dead->space], owned_begin(kind, id));
-    }
-    const std::string begin = dead->from;
-    const std::string end = prefixed(spaces[dead->space], owned_end(kind, id));
-    std::string next;
-    uint64_t bytes = 0;
-    Status status = delete_piece(it.get(), begin, end, &next, &bytes);
-    if (!status.ok()) return status;
-    const std::string& piece_end = next.empty() ? end : next;
-    const uint64_t in_tables = bytes > 0 ? size_of(begin, piece_end) : 0;
-    if (in_tables > 0) note_deleted(begin, piece_end, in_tables);
-    deleted += bytes;
-    pace(deleted, start);
-    if (next.empty() && ++dead->space < spaces.size()) {
-      next = prefixed(spaces[dead->space], owned_begin(kind, id));
-    }
-    dead->from = std::move(next);
-    if (!dead->from.empty()) continue;
-    dead->space = 0;
-    out->gone.push_back(id);
-  }
-  std::ranges::sort(out->gone);
-  dead->ids.remove(out->gone);
-  return {};
-}
-
-// A batch of deletions; `*next` stays empty when they reach the end.
-Status LeveldbEngine::delete_piece(leveldb::Iterator* it, const std::string& begin,
-                                   const std::string& end, std::string* next, uint64_t* deleted) {
-  constexpr size_t kBatchBytes = 64 * 1024;  // small: writes of commands wait behind each batch
-  leveldb::WriteBatch batch;
-  for (it->Seek(begin); it->Valid() && it->key().compare(end) < 0; it->Next()) {
-    if (batch.ApproximateSize() >= kBatchBytes) {
-      *next = it->key().ToString();
-      break;
-    }
-    batch.Delete(it->key());
-    *deleted += it->key().size() + it->value().size();
-  }
-  if (!it->status().ok()) return to_status(it->status());
-  return *deleted == 0 ? Status() : commit(&batch, false);
-}
-
-// Joins what lies near each other: it would be compacted together.
-void LeveldbEngine::note_deleted(const std::string& begin, const std::string& end, uint64_t bytes) {
-  constexpr size_t kRunsMax = 4096;
-  constexpr uint64_t kNearBytes = 2 * kTableBytes;
-  const auto near = [this](const std::string& from, const std::string& to) {
-    return from[0] == to[0] && (from >= to || size_of(from, to) <= kNearBytes);
-  };
-  auto run = deleted_.upper_bound(begin);
-  if (run != deleted_.begin() && near(std::prev(run)->second.end, begin)) {
-    --run;
-    run->second.end = std::max(run->second.end, end);
-    run->second.bytes += bytes;
-  } else {
-    // The rest is left to LevelDB's own compactions.
-    if (deleted_.size() == kRunsMax) return;
-    run = deleted_.insert({begin, {.end = end, .bytes = bytes}}).first;
-  }
-  const auto next = std::next(run);
-  if (next == deleted_.end() || !near(run->second.end, next->first)) return;
-  run->second.end = std::max(run->second.end, next->second.end);
-  run->second.bytes += next->second.bytes;
-  deleted_.erase(next);
-}
-
-// LevelDB writes a range once for each level that it passes, and with it the tables at both ends:
-// half of all that must be dead.
-Status LeveldbEngine::compact_deleted(bool* again) {
-  for (auto run = deleted_.begin(); run != deleted_.end(); ++run) {
-    const uint64_t size = size_of(run->first, run->second.end);
-    if (2 * run->second.bytes < size + 2 * kTableBytes) continue;
-    *again = true;
-    const std::string begin = run->first;
-    const std::string end = run->second.end;
-    const uint64_t alive = size - std::min(size, run->second.bytes);
-    deleted_.erase(run);
-    Status status;
-    uint64_t left = size;
-    // Again where a compaction of LevelDB's own has taken much of it to a deeper level meanwhile.
-    for (int tries = 0; tries < 2 && status.ok() && left > alive + (size - alive) / 8; ++tries) {
-      status = compact_run(begin, end);
-      left = size_of(begin, end);
-      reclaim_rewritten_ += left;
-    }
-    reclaim_freed_ += size - std::min(size, left);
-    return status;
-  }
-  return {};
-}
-
-// Sleeps until deleting `bytes` since `begin` is within the rate.
-void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const {
-  const uint64_t rate = rate_;
-  if (rate == 0) return;
-  const std::chrono::duration<double> due(static_cast<double>(bytes) / static_cast<double>(rate));
-  std::this_thread::sleep_until(
-      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
 }
 
 Status LeveldbEngine::compact(Space space, const KeyRange& range) {
@@ -488,7 +299,7 @@ Status LeveldbEngine::compact_run(const std::string& begin, const std::string& e
   const leveldb::Slice end_slice(end);
   db_->CompactRange(&begin_slice, &end_slice);
   leveldb::WriteBatch empty;
-  return commit(&empty, true);  // an error of the compaction shows here
+  return commit(&empty, 0, true);  // an error of the compaction shows here
 }
 
 Status LeveldbEngine::checkpoint(const std::string& /*path*/) {

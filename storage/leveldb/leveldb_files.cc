@@ -232,6 +232,20 @@ bool LeveldbEnv::wait_for_flush() {
   return logs_.size() <= 1 || !starving_;
 }
 
+bool LeveldbEnv::FileExists(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+leveldb::Status LeveldbEnv::GetChildren(const std::string& path, std::vector<std::string>* names) {
+  names->clear();
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    names->push_back(at->path().filename());
+  }
+  return error ? leveldb::Status::IOError(path, error.message()) : leveldb::Status::OK();
+}
+
 leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** file) {
   const std::filesystem::path name(path);
   const std::string stem = name.stem().string();

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "storage/log_ledger.h"
 #include "storage/status.h"
@@ -46,6 +47,10 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   // some seconds at most. False when a table waits for space, so that it may take for ever.
   bool wait_for_flush();
 
+  // LevelDB's own take whatever fails for a file that is not there: it would make a new database
+  // and remove the old one's files.
+  bool FileExists(const std::string& path) override;
+  leveldb::Status GetChildren(const std::string& path, std::vector<std::string>* names) override;
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   leveldb::Status RemoveFile(const std::string& path) override;

@@ -46,6 +46,7 @@ class MemoryEngine : public Engine {
   Status flush() override { return {}; }
   size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
   Status reclaim(GarbageKind kind, Reclaimed* out) override;
+  Status make_room() override { return {}; }
   Status compact(Space /*space*/, const KeyRange& /*range*/) override { return {}; }
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;

@@ -212,13 +212,15 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   if (stopped_) return stopped();
   // A failed append stops RocksDB for every write until it has recovered, which takes space; to be
   // refused before costs nothing.
-  if (Status room = ledger_.make_room(changes.bytes()); !room.ok()) return note(std::move(room));
+  const uint64_t bytes = changes.bytes();
+  if (Status room = ledger_.make_room(bytes); !room.ok()) return note(std::move(room));
   rocksdb::WriteOptions options;
   // Only this makes a batch visible after its sync; a sync() would show it before.
   options.sync = durability == Durability::kSynced;
   gate_.begin_write();
   Status status = to_status(db_->Write(options, changes.raw()));
   gate_.end_write();
+  ledger_.release_room(bytes);
   if (status.code() == Status::Code::kNoSpace) {
     stopped_ = true;
     if (is_stuck_behind_log()) status = stuck();
@@ -269,14 +271,16 @@ Status RocksdbEngine::do_try_resume() {
   std::filesystem::remove(probe, ignored);
   if (!probed.ok()) return {Status::Code::kNoSpace, probed.message()};
   const rocksdb::Status status = resume();
-  if (!status.ok()) gate_.close();
-  // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile.
+  // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile. Its
+  // own may wait for a flush, which is not lost then.
   if (status.IsBusy()) {
+    gate_.open();
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
   }
+  status.ok() ? gate_.open() : gate_.close();
   if (!status.ok()) return to_stop(status);
   if (ledger_.newest_is_torn()) return stuck();
-  if (Status room = ledger_.make_room(0); !room.ok()) return room;
+  if (Status room = ledger_.probe_room(); !room.ok()) return room;
   // A log that was torn is complete, and marked as such before anything is written behind it.
   if (Status synced = ledger_.sync(); !synced.ok()) return synced;
   stopped_ = false;

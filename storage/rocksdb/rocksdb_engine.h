@@ -50,6 +50,7 @@ class RocksdbEngine : public Engine {
   // rocksdb_reclaim.cc
   size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
   Status reclaim(GarbageKind kind, Reclaimed* out) override;
+  Status make_room() override;
 
  protected:
   Status do_write(const Batch& batch, Durability durability) override;

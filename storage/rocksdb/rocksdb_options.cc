@@ -5,6 +5,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
 
 #include <algorithm>
 #include <bit>
@@ -172,6 +173,12 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   cf.memtable_whole_key_filtering = true;
   cf.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(4));
   cf.memtable_prefix_bloom_size_ratio = 0.02;
+  // A table that holds mostly removals goes down at once: they take no space, but hold some. The
+  // other spaces are small, and written in turn with removals.
+  if (space == Space::kMeta || space == Space::kData || space == Space::kOrder) {
+    cf.table_properties_collector_factories.push_back(
+        rocksdb::NewCompactOnDeletionCollectorFactory(0, 0, 0.5));
+  }
   cf.level_compaction_dynamic_level_bytes = true;
   cf.max_bytes_for_level_base = plan.level_base;
   // Files grow with depth: few open files at a terabyte, small steps where compaction is busy.

@@ -199,7 +199,8 @@ void Salvage::read_table(uint64_t number, const std::string& name) {
                if (is_derived(*space)) return;
                return records_.add(*space, key.key, key.sequence, removed, value);
              }
-             if (key.key.empty() || static_cast<uint8_t>(key.key[0]) >= kSpaceCount) return;
+             // (A space byte alone parts the spaces.)
+             if (key.key.size() < 2 || static_cast<uint8_t>(key.key[0]) >= kSpaceCount) return;
              const auto in = static_cast<Space>(key.key[0]);
              if (is_derived(in)) return;
              records_.add(in, key.key.substr(1), key.sequence, removed, value);
@@ -278,7 +279,7 @@ void Salvage::take_batch(const std::string& name, std::string_view record) {
     std::string_view key = change.key;
     std::optional<Space> space;
     if (form_ == FileForm::kLeveldb) {
-      if (key.empty() || static_cast<uint8_t>(key[0]) >= kSpaceCount) return;
+      if (key.size() < 2 || static_cast<uint8_t>(key[0]) >= kSpaceCount) return;
       space = static_cast<Space>(key[0]);
       key.remove_prefix(1);
     } else if (const auto family = catalogue_.families.find(change.family);

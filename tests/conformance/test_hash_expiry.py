@@ -133,6 +133,18 @@ def test_expired_fields_are_not_there(client, value):
     assert ask(client, "HTTL", "h", "FIELDS", 2, "a", "b") == [-1, -1]
 
 
+def test_very_many_fields_at_once(client):
+    """HSET makes the hash anew: the fields that it does not name keep their time, and one that expired is new."""
+    ask(client, "HPEXPIRE", "h", 100_000, "FIELDS", 2, "a", "b")
+    ask(client, "HPEXPIRE", "h", 10, "FIELDS", 1, "c")
+    time.sleep(0.02)
+    more = [word for number in range(5000) for word in (f"more{number}", "v")]
+    assert client.call("HSET", "h", "a", "new", "c", "again", *more).value == 5001
+    assert ask(client, "HTTL", "h", "FIELDS", 3, "a", "b", "c") == [-1, 100, -1]
+    assert ask(client, "HMGET", "h", "a", "b", "c", "more4999") == [b"new", b"2", b"again", b"v"]
+    assert client.call("HLEN", "h").value == 5004
+
+
 def test_fields_and_their_key_go_by_themselves(client):
     ask(client, "HPEXPIRE", "h", 20, "FIELDS", 4, "a", "b", "c", "filler")
     until(client, Reply("integer", 0), "DBSIZE")

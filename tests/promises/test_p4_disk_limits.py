@@ -38,6 +38,30 @@ def test_max_disk(engine, rng):
         assert client.call("DBSIZE").value == 1
 
 
+@pytest.mark.parametrize("kept", ["none", "every fourth"])
+def test_deleting_small_keys_makes_room(engine, kept, rng):
+    """Of which hundreds of thousands make less of a memtable than starts a compaction."""
+    with ingot(engine, max_disk="20mb") as server, server.client(timeout=30) as client:
+        values = []
+        refused = False
+        while not refused and len(values) < 40_000:
+            piece = [(f"key:{len(values) + i}", rng.randbytes(3000)) for i in range(100)]
+            replies = client.pipeline([("SET", key, value) for key, value in piece])
+            values += [each for each, reply in zip(piece, replies) if reply == OK]
+            refused = replies[-1] != OK
+        assert refused and len(values) > 1000, len(values)
+        gone = [key for number, (key, _) in enumerate(values) if kept == "none" or number % 4 != 0]
+        for begin in range(0, len(gone), 100):
+            replies = client.pipeline([("DEL", key) for key in gone[begin : begin + 100]])
+            assert all(reply.value == 1 for reply in replies)
+        took = eventually(lambda: not refusal(client), FREED_WITHIN_SECONDS, "space comes back")
+        print(f"{len(values)} values were taken, writes worked again {took:.1f} s after the DELs")
+        assert client.call("DBSIZE").value == len(values) - len(gone) + 1
+        for key, value in values[:: len(values) // 50]:
+            reply = client.call("GET", key)
+            assert reply.value == (None if kept == "none" or int(key[4:]) % 4 != 0 else value), key
+
+
 def test_min_free_disk_and_config_set(engine):
     with ingot(engine) as server, server.client() as client:
         assert client.call("SET", "k", "v") == OK

@@ -76,6 +76,9 @@ std::string set_failed(std::string_view name, std::string_view why) {
 TEST_CASE("a line splits into words as redis.conf's lines do", "[config]") {
   CHECK(split_words("  a  b\tc ") == Words{"a", "b", "c"});
   CHECK(split_words("") == Words{});
+  CHECK(split_words(" \t\r\v\f") == Words{});
+  CHECK(trimmed("\v \f").empty());  // else a line without words would have a first one
+  CHECK_FALSE(Loader("0").load("\v\nport 1\n \f\r\n"));
   CHECK(split_words(R"(a "" '')") == Words{"a", "", ""});
   CHECK(split_words(R"("a b" 'c\'d' "\n\"\\\x41\xzz")") == Words{"a b", "c'd", "\n\"\\Axzz"});
   CHECK(split_words(R"(x"y z")") == Words{"xy z"});
@@ -179,6 +182,7 @@ TEST_CASE("what is wrong with a file is told as Redis tells it", "[config]") {
        {"unixsocketperm 1000", 1, "unixsocketperm 1000",
         "argument must be between 0 and 777 inclusive"},
        {"daemonize x", 1, "daemonize x", "argument must be 'yes' or 'no'"},
+       {"bind \"a b\"", 1, "bind \"a b\"", "Invalid bind address"},
        {"dir /nonexistent", 1, "dir /nonexistent", "No such file or directory"},
        {"replicaof a b", 1, "replicaof a b", "Invalid master port"},
        {"slaveof a 1", 1, "slaveof a 1",

@@ -51,6 +51,7 @@ class FailingEngine : public Engine {
   Status reclaim(GarbageKind kind, Reclaimed* out) override {
     return changes_.take() ? engine_->reclaim(kind, out) : failure();
   }
+  Status make_room() override { return changes_.take() ? engine_->make_room() : failure(); }
 
   std::string_view name() const override { return engine_->name(); }
   std::string version() const override { return engine_->version(); }

@@ -158,13 +158,25 @@ TEST_CASE("when growing is refused") {
   settings::Settings settings;
   settings.max_disk = 100;
   settings.min_free_disk = 50;
-  CHECK_FALSE(growing_refusal(settings, {.used_bytes = 100, .free_bytes = 50}));
-  CHECK(growing_refusal(settings, {.used_bytes = 101, .free_bytes = 50}) ==
+  CHECK_FALSE(growing_refusal(settings, {.used_bytes = 100, .free_bytes = 50}, true));
+  CHECK(growing_refusal(settings, {.used_bytes = 101, .free_bytes = 50}, false) ==
         "OOM command not allowed when used disk > 'max-disk'.");
-  CHECK(growing_refusal(settings, {.used_bytes = 1, .free_bytes = 49}) ==
+  CHECK(growing_refusal(settings, {.used_bytes = 1, .free_bytes = 49}, false) ==
         "OOM command not allowed when free disk < 'min-free-disk'.");
   settings.max_disk = settings.min_free_disk = 0;
-  CHECK_FALSE(growing_refusal(settings, {.used_bytes = 1ull << 60, .free_bytes = 0}));
+  CHECK_FALSE(growing_refusal(settings, {.used_bytes = 1ull << 60, .free_bytes = 0}, false));
+  // Headroom is a matter of moments: what is refused stays so until there is enough for a while.
+  const auto refused = [&](uint64_t free_bytes, uint64_t total_bytes, bool was_short) {
+    const DiskFigures figures{
+        .free_bytes = free_bytes, .total_bytes = total_bytes, .headroom_bytes = 10};
+    return growing_refusal(settings, figures, was_short).has_value();
+  };
+  CHECK(refused(9, 1000, false));
+  CHECK_FALSE(refused(10, 1000, false));
+  CHECK(refused(19, 1000, true));
+  CHECK_FALSE(refused(20, 1000, true));
+  CHECK(refused(13, 32, true));
+  CHECK_FALSE(refused(14, 32, true));
 }
 
 TEST_CASE("the log is in Redis' format, by level") {

@@ -39,7 +39,10 @@ class Saved {
     const std::string copy = directory_.file("copy");
     fs::remove_all(copy);
     fs::copy(path(), copy, fs::copy_options::recursive);
-    auto [engine, status] = storage::open_rocksdb({.path = copy, .cache_bytes = 16 << 20});
+    const storage::EngineOptions options{.path = copy, .cache_bytes = 16 << 20};
+    CHECK(storage::open_engine("leveldb", options).second.code() ==
+          storage::Status::Code::kInvalid);
+    auto [engine, status] = storage::open_engine("rocksdb", options);
     REQUIRE(status.ok());
     std::string value = "nothing";
     engine->get(nullptr, Space::kMeta, "key", storage::Tier::kDisk, &value, nullptr);

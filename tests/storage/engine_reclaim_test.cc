@@ -1,4 +1,6 @@
 // Dead ids on every engine: what they own goes, nothing else does, and it costs less than it gives.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -261,6 +263,30 @@ TEST_CASE("reclaim beside writers and readers") {
   CHECK(count(&engine, 1) == 2000);
   for (uint64_t id = 2; id <= 6; ++id) CHECK(count(&engine, id) == 0);
   CHECK(count(&engine, 7) == static_cast<size_t>(written));
+}
+
+TEST_CASE("the space of keys that were removed one by one comes back when room is wanted") {
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
+  INFO(engine.name());
+  if (!engine.persistent()) return;
+  constexpr int kKeys = 8'000;
+  const auto key = [](int number) { return fmt::format("key{:06}", number); };
+  for (int i = 0; i < kKeys; ++i) {
+    REQUIRE(engine.put(Space::kMeta, key(i), noise(3'000, static_cast<uint64_t>(i))).ok());
+  }
+  REQUIRE(engine->compact(Space::kMeta, {}).ok());
+  const uint64_t full = settled_disk_bytes(&engine, 30'000'000);
+  REQUIRE(full > 20'000'000);
+  // Far less than fills a memtable.
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 4 != 0) REQUIRE(engine.remove(Space::kMeta, key(i)).ok());
+  }
+  for (int piece = 0; piece < 4; ++piece) REQUIRE(engine->make_room().ok());
+  CHECK(settled_disk_bytes(&engine, full / 3) <= full / 3);
+  for (int i = 0; i < kKeys; i += 101) {
+    const std::string found = engine.get(Space::kMeta, key(i));
+    CHECK((i % 4 == 0 ? found.size() == 3'000 : found == "<absent>"));
+  }
 }
 
 }  // namespace ingot::storage

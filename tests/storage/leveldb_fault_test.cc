@@ -211,6 +211,20 @@ TEST_CASE("LevelDB: a table waits for space, and nothing waits for it") {
   CHECK(engine.put("after", Durability::kSynced).ok());
 }
 
+TEST_CASE("LevelDB: a stop does not wait for the space that a table waits for") {
+  FaultyLeveldb engine;
+  REQUIRE(engine.put("before", Durability::kSynced).ok());
+  engine.faults().no_append = true;
+  auto compaction = std::async(std::launch::async, [&] { return engine->compact(kMeta, {}); });
+  while (engine->health() == Health::kHealthy) std::this_thread::sleep_for(1ms);
+  engine->interrupt();
+  CHECK(compaction.wait_for(10s) == std::future_status::ready);
+  engine.faults().no_append = false;
+  CHECK_FALSE(compaction.get().ok());
+  engine.reopen();
+  CHECK(engine.has("before"));
+}
+
 TEST_CASE("LevelDB: a write that waits for a table is refused when that finds no space") {
   using Tables = FaultyDisk::Tables;
   FaultyLeveldb engine;

@@ -1,5 +1,9 @@
 // What LevelDB cannot do, and says.
+#include <leveldb/db.h>
 #include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <memory>
 
 #include "tests/storage/test_engine.h"
 
@@ -20,6 +24,21 @@ TEST_CASE("LevelDB: cache-only reads are misses, whatever they ask for") {
   CHECK(cursor->outcome() == Lookup::kMiss);
 }
 
+TEST_CASE("LevelDB: tables without a CURRENT are not taken for a new directory") {
+  TestEngine engine("leveldb");
+  REQUIRE(engine.put(Space::kMeta, "k", "v").ok());
+  REQUIRE(engine->flush().ok());
+  engine.close();
+  const std::string current = engine.options().path + "/CURRENT";
+  std::filesystem::rename(current, current + ".away");
+  const auto [opened, status] = open_engine("leveldb", engine.options());
+  CHECK(opened == nullptr);
+  CHECK(status.code() == Status::Code::kCorruption);
+  std::filesystem::rename(current + ".away", current);
+  engine.reopen();
+  CHECK(engine.get(Space::kMeta, "k") == "v");
+}
+
 TEST_CASE("LevelDB: says which compression it takes instead, and that its cache stays") {
   EngineOptions options = TestEngine::small_options();
   std::vector<std::string> lines;
@@ -32,6 +51,34 @@ TEST_CASE("LevelDB: says which compression it takes instead, and that its cache 
   engine->set_cache_bytes(1 << 20);
   CHECK(lines.size() == 2);
   CHECK(engine->stats().cache_capacity == options.cache_bytes);
+}
+
+TEST_CASE("LevelDB: a mark parts the spaces, which no cursor shows and no directory lacks") {
+  TestEngine engine("leveldb");
+  REQUIRE(engine.put(Space::kMeta, "k", "v").ok());
+  const auto raw = [&] {
+    leveldb::DB* db = nullptr;
+    REQUIRE(leveldb::DB::Open({}, engine.options().path, &db).ok());
+    return std::unique_ptr<leveldb::DB>(db);
+  };
+  engine.close();
+  for (const Space space : kAllSpaces) {  // a directory of an older build
+    REQUIRE(raw()->Delete({}, std::string(1, static_cast<char>(space))).ok());
+  }
+  engine.reopen();
+  for (const Space space : kAllSpaces) {
+    const Records kept = space == Space::kMeta ? Records{{"k", "v"}} : Records{};
+    CHECK(engine.scan(space) == kept);
+    CHECK(engine.scan_backwards(space) == kept);
+  }
+  engine.close();
+  const auto db = raw();
+  const std::unique_ptr<leveldb::Iterator> at(db->NewIterator({}));
+  for (const Space space : kAllSpaces) {
+    at->Seek(std::string(1, static_cast<char>(space)));
+    REQUIRE(at->Valid());
+    CHECK(at->key().ToString() == std::string(1, static_cast<char>(space)));
+  }
 }
 
 }  // namespace ingot::storage

@@ -7,6 +7,39 @@
 
 using namespace ingot::storage;
 
+TEST_CASE(
+    "LogLedger: a log has room for the writes under way and little more, however many went "
+    "before") {
+  TemporaryDirectory directory;
+  LogLedger ledger(directory.file(""));
+  uint64_t allocated = 0;  // of the newest log
+  const LogLedger::Disk disk = {.sync = [] { return Status(); },
+                                .allocate =
+                                    [&](uint64_t offset, uint64_t bytes) {
+                                      allocated = offset + bytes;
+                                      return Status();
+                                    },
+                                .cut = [](uint64_t) { return Status(); }};
+  auto log = ledger.begin(1, disk);
+  constexpr uint64_t kWrite = 1000;
+  for (uint64_t number = 2; number < 50; ++number) {
+    for (int i = 0; i < 200; ++i) {
+      REQUIRE(ledger.make_room(kWrite).ok());
+      ledger.appended(*log, kWrite);
+      ledger.release_room(kWrite);
+    }
+    CHECK(allocated >= 200 * kWrite);
+    // In the middle of a write, whose room goes along.
+    REQUIRE(ledger.make_room(10 * kWrite).ok());
+    allocated = 0;
+    log = ledger.begin(number, disk);
+    CHECK(allocated >= 10 * kWrite);
+    CHECK(allocated < 20 * kWrite);
+    ledger.appended(*log, 10 * kWrite);
+    ledger.release_room(10 * kWrite);
+  }
+}
+
 TEST_CASE("LogLedger: bytes go into a log when those before it are on stable storage") {
   TemporaryDirectory directory;
   LogLedger ledger(directory.file(""));

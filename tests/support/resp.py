@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 RECEIVE_BYTES = 1 << 18
 SHOWN_BYTES = 120
+ARRAYS = {b"*": "array", b"~": "set", b">": "push"}
 
 
 class Timeout(Exception):
@@ -168,23 +169,27 @@ class Client:
     # Below: one reply off the buffer, which grows by _step() as needed.
 
     def _parse(self):
-        line = self._line()
-        mark, rest = line[:1], line[1:]
+        start = self._at
+        end = self._in.find(b"\r\n", start)
+        if end < 0:
+            end = self._line_end(start)
+        self._at = end + 2
+        mark = bytes(self._in[start : start + 1])
+        rest = bytes(self._in[start + 1 : end])
+        if mark == b"$":  # by far the most
+            return Reply("nullbulk", None) if rest == b"-1" else Reply("bulk", self._bulk(int(rest)))
+        if mark == b":":
+            return Reply("integer", int(rest))
         if mark == b"+":
             return Reply("simple", rest)
         if mark == b"-":
             return Reply("error", rest)
-        if mark == b":":
-            return Reply("integer", int(rest))
-        if mark in (b"$", b"="):
-            if rest == b"-1":
-                return Reply("nullbulk", None)
-            return Reply("bulk" if mark == b"$" else "verbatim", self._bulk(int(rest)))
-        if mark in (b"*", b"~", b">"):
+        if mark == b"=":
+            return Reply("verbatim", self._bulk(int(rest)))
+        if mark in ARRAYS:
             if rest == b"-1":
                 return Reply("nullarray", None)
-            kind = {b"*": "array", b"~": "set", b">": "push"}[mark]
-            return Reply(kind, [self._parse() for _ in range(int(rest))])
+            return Reply(ARRAYS[mark], [self._parse() for _ in range(int(rest))])
         if mark == b"%":
             return Reply("map", self._pairs(int(rest)))
         if mark == b"|":
@@ -198,19 +203,17 @@ class Client:
             return Reply("bignum", rest)
         if mark == b"#" and rest in (b"t", b"f"):
             return Reply("boolean", rest == b"t")
-        raise ValueError(f"not RESP: {line[:SHOWN_BYTES]!r}")
+        raise ValueError(f"not RESP: {mark + rest[:SHOWN_BYTES]!r}")
 
     def _pairs(self, count):
         return [(self._parse(), self._parse()) for _ in range(count)]
 
-    def _line(self):
-        searched = self._at
+    def _line_end(self, start):
+        searched = start
         while (end := self._in.find(b"\r\n", searched)) < 0:
-            searched = max(self._at, len(self._in) - 1)
+            searched = max(start, len(self._in) - 1)
             self._step(want_read=True)
-        line = bytes(self._in[self._at : end])
-        self._at = end + 2
-        return line
+        return end
 
     def _bulk(self, size):
         end = self._at + size

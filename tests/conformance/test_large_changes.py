@@ -1,5 +1,5 @@
-"""Commands that take thousands of elements from a collection, or look for one among thousands: what they
-answer, what they leave, alone and inside a transaction, and that the rest can be changed further."""
+"""Commands that add thousands of elements to a collection, take as many from one, or look for one among
+thousands: what they answer, what they leave, alone and inside a transaction, and that it can be changed further."""
 
 import pytest
 from compare import compare
@@ -21,7 +21,18 @@ FILLED = {
     "hash": ["HSET", "hash", *(word for n in range(COUNT) for word in (name(n), b"v%d" % n))],
     "list": ["RPUSH", "list", *(name(n % 5000) for n in range(COUNT))],
     "stream": None,
+    "none": None,
 }
+NEW = [b"new%06d" % number for number in range(MOST)]
+
+
+def pairs(*words):
+    """One of each, in turn: of a word that stands alone, always that."""
+    several = [each if isinstance(each, list) else [each] * MOST for each in words]
+    return [word for turn in zip(*several) for word in turn]
+
+
+NUMBERS = [b"%d" % (number * 7 % 4001) for number in range(MOST)]
 # The collection, its copy being "k"; how replies are compared; the command.
 CASES = [
     ("zset", "", ["ZREMRANGEBYRANK", "k", "100", "-100"]),
@@ -71,6 +82,40 @@ CASES = [
     ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "b"]),  # the writer's own way
     ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "none"]),
 ]
+# The same, for what is added. To see that the mode does not matter, every sixth is enough.
+ADDITIONS = [
+    ("set", "", ["SADD", "k", *NAMES, *NAMES]),
+    ("set", "", ["SADD", "k", *NEW, *NAMES, *NEW]),
+    ("none", "", ["SADD", "k", *NEW]),
+    ("none", "", ["SADD", "k", *NUMBERS]),
+    ("none", "", ["SADD", "k", *["same"] * MOST]),
+    ("zset", "", ["SADD", "k", *NEW]),
+    ("hash", "", ["HSET", "k", *pairs(NAMES, "other"), *pairs(NEW, NAMES), *pairs(NEW, "last")]),
+    ("hash", "", ["HMSET", "k", *pairs(NEW, NAMES)]),
+    ("none", "", ["HSET", "k", *pairs(NEW, NAMES)]),
+    ("none", "", ["HSET", "k", *pairs("same", NAMES)]),
+    ("list", "", ["HSET", "k", *pairs(NEW, NAMES)]),
+    ("hash", "", ["HSET", "k", *pairs(NEW, NAMES), "odd"]),
+    ("zset", "", ["ZADD", "k", *pairs(NUMBERS, NAMES)]),
+    ("zset", "", ["ZADD", "k", "CH", *pairs(NUMBERS, NAMES), *pairs("7", NEW)]),
+    ("zset", "", ["ZADD", "k", "CH", "GT", *pairs(NUMBERS, NAMES), *pairs("700", NAMES), *pairs(NUMBERS, NEW)]),
+    ("zset", "", ["ZADD", "k", "CH", "LT", "XX", *pairs(NUMBERS, NAMES), *pairs(NUMBERS, NEW)]),
+    ("zset", "", ["ZADD", "k", "NX", *pairs(NUMBERS, NAMES), *pairs(NUMBERS, NEW), *pairs("1", NEW)]),
+    ("zset", "", ["ZADD", "k", "XX", *pairs(NUMBERS, NEW)]),
+    ("zset", "", ["ZADD", "k", *pairs(NUMBERS, NEW), "x", "not a number"]),
+    ("none", "", ["ZADD", "k", *pairs(NUMBERS, NEW)]),
+    ("none", "", ["ZADD", "k", "XX", *pairs(NUMBERS, NEW)]),
+    ("none", "", ["ZADD", "k", "CH", *pairs(NUMBERS, "same")]),
+    ("set", "", ["ZADD", "k", *pairs(NUMBERS, NEW)]),
+    ("none", "", ["GEOADD", "k", *pairs([b"%d" % (n % 180) for n in range(MOST)], "40.5", NEW)]),
+    ("list", "", ["RPUSH", "k", *NAMES, *NEW]),
+    ("list", "", ["LPUSH", "k", *NAMES, *NEW]),
+    ("list", "", ["LPUSHX", "k", *NEW, *NEW]),
+    ("list", "", ["RPUSH", "k", *NEW]),  # the writer's own way
+    ("none", "", ["LPUSH", "k", *NEW]),
+    ("none", "", ["RPUSHX", "k", *NEW]),
+    ("hash", "", ["RPUSH", "k", *NEW]),
+]
 # What is left is changed and read like any other.
 AFTERWARDS = {
     "zset": [["ZADD", "k", "-5", "new", "3", "e000003", "9999", "last"], ["ZRANK", "k", "last"],
@@ -84,6 +129,11 @@ AFTERWARDS = {
                ["XREADGROUP", "GROUP", "group", "b", "COUNT", "3", "STREAMS", "k", "0"]],
 }  # fmt: skip
 AFTERWARDS["lexset"] = AFTERWARDS["zset"]
+# Whatever was made where there was nothing.
+AFTERWARDS["none"] = [["SADD", "k", "x", "new000001"], ["SCARD", "k"], ["SISMEMBER", "k", "new000001"],
+                      ["HSET", "k", "x", "1"], ["HGET", "k", "new000001"], ["HLEN", "k"],
+                      ["ZADD", "k", "5", "new000009"], ["ZRANGE", "k", "0", "-1", "WITHSCORES"], ["ZRANK", "k", "same"],
+                      ["RPUSH", "k", "x"], ["LRANGE", "k", "0", "-1"], ["LREM", "k", "1", "new000001"]]  # fmt: skip
 
 
 def fill(pair):
@@ -100,12 +150,12 @@ def fill(pair):
 
 
 @pytest.mark.parametrize("mode", ["alone", "expires-resp3", "transaction"])
-def test_large_removals(pair, mode):
+def test_large_changes(pair, mode):
     protocol = 3 if mode == "expires-resp3" else 2
     wrap = mode == "transaction"
     fill(pair)
-    for kind, how, command in CASES:
-        before = [["COPY", kind, "k", "REPLACE"]]
+    for kind, how, command in CASES + (ADDITIONS if mode == "alone" else ADDITIONS[::6]):
+        before = [["DEL", "k"], ["COPY", kind, "k", "REPLACE"]]
         if mode == "expires-resp3":
             before.append(["EXPIRE", "k", "5000"])
         lines = [["MULTI"], command, ["EXEC"]] if wrap else [command]

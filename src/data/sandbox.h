@@ -1,0 +1,44 @@
+// Where commands run beside the writer, of whom nothing is kept but what the caller takes out: an
+// overlay of its own, over a state that somebody keeps a view of.
+//
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "src/types/keyspace.h"
+#include "storage/engine.h"
+#include "storage/overlay.h"
+
+namespace ingot::data {
+
+class Sandbox {
+ public:
+  // The collections that are made in one have this id, all the same one; nothing is stored under
+  // it.
+  static constexpr storage::CollectionId kId = UINT64_MAX - 1;
+
+  // `snapshot` null: the latest state. Both must outlive this.
+  Sandbox(storage::Engine& engine, const storage::Snapshot* snapshot, types::DatabaseMap databases,
+          int64_t now_ms)
+      : overlay_(engine, snapshot, storage::Tier::kDisk),
+        state_{.databases = std::move(databases)},
+        keys_(overlay_, state_, ids_, effects_, now_ms, nullptr, /*collect_touched=*/false) {}
+
+  types::KeyWriter& keys() { return keys_; }
+  storage::Overlay& overlay() { return overlay_; }
+
+ private:
+  class OneId : public types::CollectionIds {
+    storage::CollectionId next(storage::Status* /*failure*/) override { return kId; }
+  };
+
+  storage::Overlay overlay_;
+  types::KeyspaceState state_;
+  OneId ids_;
+  types::Effects effects_;
+  types::KeyWriter keys_;
+};
+
+}  // namespace ingot::data
