@@ -55,23 +55,33 @@ constexpr unsigned kValueRunMax = 4;
 constexpr unsigned kValueMax = 32;
 
 struct Run {
-  enum class Kind : uint8_t { kZeros, kLongZeros, kValue } kind;
-  unsigned registers;
+  enum class Kind : uint8_t { kZeros, kLongZeros, kValue } kind = Kind::kZeros;
+  unsigned registers = 0;
   unsigned value = 0;
 
   size_t bytes() const { return kind == Kind::kLongZeros ? 2 : 1; }
 };
 
+// What one byte says of its run. A table, because branches on such bytes cannot be predicted, and
+// to raise a register is to pass thousands of runs.
+constexpr std::array<Run, 256> kRunOfByte = [] {
+  std::array<Run, 256> runs{};
+  for (unsigned code = 0; code < runs.size(); ++code) {
+    if ((code & 0x80) != 0) {
+      runs[code] = {Run::Kind::kValue, (code & 3) + 1, (code >> 2 & 31) + 1};
+    } else if ((code & 0x40) != 0) {
+      runs[code] = {Run::Kind::kLongZeros, ((code & 63) << 8) + 1};  // and the next byte
+    } else {
+      runs[code] = {Run::Kind::kZeros, code + 1};
+    }
+  }
+  return runs;
+}();
+
 Run run_at(std::string_view bytes, size_t at) {
-  const unsigned code = byte_at(bytes, at);
-  if ((code & 0x80) != 0) {
-    return {.kind = Run::Kind::kValue, .registers = (code & 3) + 1, .value = (code >> 2 & 31) + 1};
-  }
-  if ((code & 0x40) != 0) {
-    return {.kind = Run::Kind::kLongZeros,
-            .registers = ((code & 63) << 8 | byte_at(bytes, at + 1)) + 1};
-  }
-  return {.kind = Run::Kind::kZeros, .registers = code + 1};
+  Run run = kRunOfByte[byte_at(bytes, at)];
+  if (run.kind == Run::Kind::kLongZeros) run.registers += byte_at(bytes, at + 1);
+  return run;
 }
 
 char value_code(unsigned value, unsigned registers) {
@@ -216,14 +226,14 @@ HyperLogLog::Change HyperLogLog::raise_sparse(unsigned index, unsigned rank,
   size_t before = kHeaderBytes;  // where the run before stands
   size_t at = kHeaderBytes;
   unsigned first = 0;
-  for (; at < bytes_.size(); at += run_at(bytes_, at).bytes()) {
-    const unsigned registers = run_at(bytes_, at).registers;
-    if (index < first + registers) break;
-    first += registers;
+  Run run;
+  for (; at < bytes_.size(); at += run.bytes()) {
+    run = run_at(bytes_, at);
+    if (index < first + run.registers) break;
+    first += run.registers;
     before = at;
   }
   if (at >= bytes_.size()) return Change::kCorrupt;
-  const Run run = run_at(bytes_, at);
   if (run.value >= rank) return Change::kNone;
   std::string split;
   append_run(&split, run.value, index - first);
