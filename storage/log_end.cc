@@ -171,15 +171,31 @@ Status cut(const fs::path& path, uint64_t bytes) {
   return done ? Status() : Status(Status::Code::kIo, fmt::format("cannot write {}", path.string()));
 }
 
-// What both engines would take for the last change of the tables, cut off by a crash.
-Status check_manifest(const std::string& directory) {
+// Empty: there is none.
+fs::path manifest_in(const std::string& directory) {
   std::string name;
   std::getline(std::ifstream(directory + "/CURRENT"), name);
   const fs::path manifest = fs::path(directory) / name;
   std::error_code error;
-  if (name.empty() || !fs::is_regular_file(manifest, error)) return {};
-  if (!Walker(manifest, UINT64_MAX).walk().wrong_length) return {};
+  return !name.empty() && fs::is_regular_file(manifest, error) ? manifest : fs::path();
+}
+
+// What both engines would take for the last change of the tables, cut off by a crash.
+Status check_manifest(const fs::path& manifest) {
+  if (manifest.empty() || !Walker(manifest, UINT64_MAX).walk().wrong_length) return {};
   return {Status::Code::kCorruption, fmt::format("{} is damaged", manifest.string())};
+}
+
+// Whether the log that was synced last is there, or all of it is in tables. The engines miss none.
+Status check_marked_log(const fs::path& manifest, FileForm form, const Logs& logs,
+                        const SyncedMark& mark) {
+  if (mark.bytes == 0 || logs.contains(mark.log) || manifest.empty()) return {};
+  Catalogue catalogue;
+  Status status = read_manifest(manifest, form, &catalogue);
+  if (!status.ok() || mark.log < catalogue.first_log) return status;
+  return {Status::Code::kCorruption,
+          fmt::format("the log {:06}.log, of which {} bytes were synced, is missing beside {}",
+                      mark.log, mark.bytes, manifest.string())};
 }
 
 // Cuts `logs` where the first of them is wrong behind the mark.
@@ -235,13 +251,16 @@ Status cut_logs(const std::string& directory, Logs& logs, const SyncedMark& mark
 
 }  // namespace
 
-Status cut_lost_end(const std::string& directory,
+Status cut_lost_end(const std::string& directory, FileForm form,
                     const std::function<void(const std::string&)>& on_log) {
-  if (Status status = check_manifest(directory); !status.ok()) return status;
+  const fs::path manifest = manifest_in(directory);
+  if (Status status = check_manifest(manifest); !status.ok()) return status;
   Logs logs;
   if (Status status = logs_in(directory, &logs); !status.ok()) return status;
   SyncedMark mark;
   if (read_synced_mark(directory, &mark)) {
+    Status there = check_marked_log(manifest, form, logs, mark);
+    if (!there.ok()) return there;
     if (Status status = cut_logs(directory, logs, mark, on_log); !status.ok()) return status;
   }
   // The mark will soon say so of all of them: they may stay for a while when the engine has read

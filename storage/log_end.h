@@ -7,15 +7,16 @@
 #include <functional>
 #include <string>
 
+#include "storage/salvage/engine_files.h"
 #include "storage/status.h"
 
 namespace ingot::storage {
 
 // Before the engine opens `directory`, while nobody else can. Cuts the logs at the first damage
 // behind the mark that LogLedger left, and tells `on_log` (may be empty) of it; without a mark they
-// stay as they are. They are on stable storage then. kCorruption: what was synced is damaged, or
-// shorter than it was, or the manifest's end is.
-Status cut_lost_end(const std::string& directory,
+// stay as they are. They are on stable storage then. kCorruption: what was synced is damaged,
+// shorter than it was, or missing, or the manifest's end is damaged.
+Status cut_lost_end(const std::string& directory, FileForm form,
                     const std::function<void(const std::string&)>& on_log);
 
 }  // namespace ingot::storage

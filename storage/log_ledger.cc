@@ -159,14 +159,18 @@ Status LogLedger::sync() {
 Status LogLedger::sync_locked(Log& log) {
   const uint64_t written = log.written;
   if (log.ended || (log.synced == written && !log.ragged)) return {};
+  if (!log.lost.ok()) return log.lost;
   if (log.ragged) log.ragged = !log.disk.cut(written).ok();
   Status status = log.disk.sync();
-  // Whatever the reason: the pages that could not be written may be gone.
   if (status.ok() && !log.named) {
     status = sync_directory(directory_);
     log.named = status.ok();
   }
-  if (!status.ok()) return {Status::Code::kIo, "cannot sync: " + status.message()};
+  if (!status.ok()) {
+    // Not kNoSpace, whatever the reason: what was written is undecided.
+    log.lost = {Status::Code::kIo, "cannot sync: " + status.message()};
+    return log.lost;
+  }
   log.synced = written;
   return {};
 }

@@ -59,6 +59,7 @@ class LogLedger {
     std::atomic<bool> begun{false};   // may be appended to: those before it are on stable storage
     bool ended = false;               // guarded by sync_mutex_
     uint64_t synced = 0;              // guarded by sync_mutex_
+    Status lost;                      // guarded by sync_mutex_: of the sync that failed
     uint64_t allocated = 0;           // guarded by mutex_
   };
 
@@ -93,7 +94,9 @@ class LogLedger {
   void end(Log& log);
 
   // For the engine.
-  Status sync();  // every log
+  // Every log. One that failed is never tried again, and fails for good: what the system could not
+  // write it may have dropped, and the next sync would know nothing of that.
+  Status sync();
   // Before a write of so many bytes: kNoSpace when the disk has no room for them in the newest log.
   // Else the room is promised to this write, until release_room() with the same number.
   Status make_room(uint64_t bytes);

@@ -130,10 +130,32 @@ void Overlay::rollback(Savepoint savepoint) {
   }
 }
 
-void Overlay::write_to(Batch* batch) const {
+std::vector<std::pair<std::string_view, Overlay::Change>> Overlay::sorted_changes() const {
   std::vector<std::pair<std::string_view, Change>> sorted(changes_.begin(), changes_.end());
   std::ranges::sort(sorted, {}, [](const auto& each) { return each.first; });
-  for (const auto& [full, change] : sorted) {
+  return sorted;
+}
+
+void Overlay::take_elements(const EachChange& each) {
+  std::vector<std::pair<std::string, std::optional<std::string>>> others;
+  for (const auto& [full, change] : sorted_changes()) {
+    const auto space = static_cast<Space>(full[0]);
+    if (space == Space::kData || space == Space::kOrder) {
+      each(space, full.substr(1), change.removed ? nullptr : &change.value);
+    } else {
+      others.emplace_back(full, change.removed ? std::nullopt : std::optional(change.value));
+    }
+  }
+  clear();
+  for (const auto& [full, value] : others) {
+    const auto space = static_cast<Space>(full[0]);
+    const std::string_view key = std::string_view(full).substr(1);
+    value ? put(space, key, *value) : remove(space, key);
+  }
+}
+
+void Overlay::write_to(Batch* batch) const {
+  for (const auto& [full, change] : sorted_changes()) {
     auto space = static_cast<Space>(full[0]);
     if (change.removed) {
       batch->remove(space, full.substr(1));

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "storage/engine.h"
@@ -71,6 +72,12 @@ class Overlay : public Reader {
   size_t size() const { return changes_.size(); }
   size_t bytes() const { return arena_.bytes(); }  // held until clear()
   void write_to(Batch* batch) const;
+  // Hands out the changes of elements (kData and kOrder), in order, and forgets them, for whoever
+  // writes them to where this overlay reads; null stands for a removal. No savepoint or cursor
+  // outlives it.
+  using EachChange =
+      std::function<void(Space space, std::string_view key, const std::string_view* value)>;
+  void take_elements(const EachChange& each);
   // Around the engine's commit of what write_to() gave.
   void begin_cache_changes();
   void end_cache_changes(bool committed);
@@ -99,6 +106,7 @@ class Overlay : public Reader {
   using Changes = boost::unordered_flat_map<std::string_view, Change, Hash, std::equal_to<>>;
 
   void change(Space space, std::string_view key, Change change);
+  std::vector<std::pair<std::string_view, Change>> sorted_changes() const;
   // The changed keys of all spaces in order (a space byte before each), built on first use.
   const std::set<std::string_view>& order();
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -33,23 +34,29 @@ inline data::Change store_added(contract::WriteContext& ctx, std::string_view ke
   return {.changes = value.changes, .answer = value.answer};
 }
 
-// Adds elements, given in the command's arguments, to the value that was opened: `add(writer)` does
-// it and stores what has changed, in the writer's group or, when there are more than `most`
-// elements, beside it, with a writer of its own. Empty: return at once.
+// Adds elements, given in the command's arguments, to the value that was opened: `add(writer,
+// pause)` does it and stores what has changed, in the writer's group or, when there are more than
+// `most` elements, beside it, with a writer of its own; between two of them it calls pause().
+// `any_new` tells then whether a value that is there may change at all. Empty: return at once.
 template <typename Writer, typename Limits, typename Add>
-std::optional<data::Change> add_elements(contract::WriteContext& ctx, std::string_view key,
-                                         Opened<Writer>& opened, uint64_t elements, uint64_t most,
-                                         const Limits& limits, const Add& add) {
-  if (!is_large_addition(ctx, opened.record(), elements, most)) return add(*opened);
-  const auto value = data::build_changed(
-      ctx, key, [db = ctx.db, key, type = opened.type(), limits, add](types::KeyWriter& keys) {
-        types::Record record;
-        const types::Found found = types::find_as(keys, db, key, type, &record);
-        // The key has changed, and the command runs again.
-        if (found == types::Found::kWrongType) return data::Change{};
-        Writer writer(keys, db, key, found == types::Found::kYes ? &record : nullptr, limits);
-        return add(writer);
-      });
+std::optional<data::Change> add_elements(
+    contract::WriteContext& ctx, std::string_view key, Opened<Writer>& opened, uint64_t elements,
+    uint64_t most, const Limits& limits, const Add& add,
+    const std::function<bool(types::KeyReader& keys, const types::Record& record)>& any_new =
+        [](types::KeyReader&, const types::Record&) { return true; }) {
+  if (!is_large_addition(ctx, opened.record(), elements, most)) return add(*opened, [] {});
+  // Where it says no because of the type, the key has changed, and the command runs again.
+  const auto any = [type = opened.type(), any_new](types::KeyReader& keys,
+                                                   const types::Record& record) {
+    return record.type() == type && any_new(keys, record);
+  };
+  const auto make = [db = ctx.db, key, limits, add](types::KeyWriter& keys,
+                                                    const types::Record* before,
+                                                    const std::function<void()>& pause) {
+    Writer writer(keys, db, key, before, limits);
+    return add(writer, pause);
+  };
+  const auto value = data::build_changed(ctx, key, {.any = any, .make = make});
   if (!value) return std::nullopt;
   return store_added(ctx, key, opened.record(), *value);
 }

@@ -27,14 +27,18 @@ void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
   if (!list) return;
   if (!list.exists() && only_existing) return ctx.reply.integer(0);
   const Args elements = args.subspan(2);
-  const auto pushed = add_elements(
-      ctx, args[1], list, elements.size(), contract::kAddedByWriter,
-      ctx.config.settings()->inline_max_bytes, [elements, end](types::ListWriter& writer) {
-        for (const std::string_view element : elements) writer.push(end, element);
-        writer.finish();
-        return data::Change{.changes = elements.size(),
-                            .answer = static_cast<int64_t>(writer.length())};
-      });
+  const auto pushed =
+      add_elements(ctx, args[1], list, elements.size(), contract::kAddedByWriter,
+                   ctx.config.settings()->inline_max_bytes,
+                   [elements, end](types::ListWriter& writer, const auto& pause) {
+                     for (const std::string_view element : elements) {
+                       writer.push(end, element);
+                       pause();
+                     }
+                     writer.finish();
+                     return data::Change{.changes = elements.size(),
+                                         .answer = static_cast<int64_t>(writer.length())};
+                   });
   if (!pushed) return;
   ctx.keys.notify(notify::kList, push_event(end), ctx.db, args[1]);
   ctx.reply.integer(pushed->answer);

@@ -23,15 +23,22 @@ void sadd(WriteContext& ctx, Args args) {
   auto set = open_set(ctx, args[1]);
   if (!set) return;
   const Args members = args.subspan(2);
-  const auto added =
-      add_elements(ctx, args[1], set, members.size(), contract::kAddedByWriter, set_limits(ctx),
-                   [members](types::SetWriter& writer) {
-                     uint64_t count = 0;
-                     for (const std::string_view member : members)
-                       count += writer.add(member) ? 1 : 0;
-                     writer.finish();
-                     return data::Change{.changes = count, .answer = static_cast<int64_t>(count)};
-                   });
+  const auto added = add_elements(
+      ctx, args[1], set, members.size(), contract::kAddedByWriter, set_limits(ctx),
+      [members](types::SetWriter& writer, const auto& pause) {
+        uint64_t count = 0;
+        for (const std::string_view member : members) {
+          count += writer.add(member) ? 1 : 0;
+          pause();
+        }
+        writer.finish();
+        return data::Change{.changes = count, .answer = static_cast<int64_t>(count)};
+      },
+      [members](types::KeyReader& keys, const types::Record& record) {
+        types::SetReader there(keys.data(), record);
+        return std::ranges::any_of(
+            members, [&](std::string_view member) { return !there.contains(member); });
+      });
   if (!added) return;
   if (added->changes != 0) ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[1]);
   ctx.reply.integer(added->answer);

@@ -57,12 +57,24 @@ BuiltCollection::~BuiltCollection() {
 
 void BuiltCollection::put(Space space, std::string_view element, std::string_view record) {
   INGOT_CHECK(!record.empty());
+  add_to_batch([&](storage::Batch& batch) {
+    batch.put(space, storage::collection_begin(id_).append(element), record);
+  });
+}
+
+void BuiltCollection::remove(Space space, std::string_view element) {
+  add_to_batch([&](storage::Batch& batch) {
+    batch.remove(space, storage::collection_begin(id_).append(element));
+  });
+}
+
+void BuiltCollection::add_to_batch(const std::function<void(storage::Batch&)>& change) {
   if (!status_.ok()) return;
   if (!marked_) {
     batch_->put(Space::kGarbage, garbage_key(id_), kMarker);
     marked_ = true;
   }
-  batch_->put(space, storage::collection_begin(id_).append(element), record);
+  change(*batch_);
   const bool is_long =
       ++batch_records_ >= kBatchRecords && durability_ == storage::Durability::kBuffered;
   if (is_long || batch_->bytes() >= kBatchBytes) write_batch();

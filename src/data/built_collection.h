@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,10 +27,11 @@ class BuiltCollection {
   BuiltCollection(const BuiltCollection&) = delete;
   BuiltCollection& operator=(const BuiltCollection&) = delete;
 
-  // Writes an element's record; `element` is its key behind the id, written once. Batches: an error
-  // may show only at a later call.
+  // Writes an element's record, or removes it; `element` is its key behind the id. Batches: an
+  // error may show only at a later call, and reads see it after flush().
   void put(storage::Space space, std::string_view element, std::string_view record);
-  void flush();                                              // whatever put() holds back
+  void remove(storage::Space space, std::string_view element);
+  void flush();                                              // whatever is held back
   const storage::Status& status() const { return status_; }  // the first failure, latched
 
   storage::CollectionId id() const { return id_; }
@@ -38,6 +40,7 @@ class BuiltCollection {
   [[nodiscard]] bool link(types::KeyWriter& keys);
 
  private:
+  void add_to_batch(const std::function<void(storage::Batch&)>& change);
   void write_batch();
 
   Services& services_;

@@ -1,6 +1,8 @@
 // Making values in the group or beside it, and linking the latter.
 #include "src/data/built_value.h"
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "src/data/sandbox.h"
 #include "src/data/store.h"
 #include "src/types/collection.h"
+#include "storage/check.h"
 
 namespace ingot::data {
 
@@ -18,6 +21,10 @@ using types::BuiltValue;
 namespace {
 
 using Names = std::vector<std::string>;
+
+// How much a sandbox holds before its elements go into the engine.
+constexpr size_t kHeldChanges = 4096;
+constexpr size_t kHeldBytes = 1 << 20;
 
 // The records of keys, "" where there is none. What is made of a key stays good while its record
 // is the same: a change of a collection changes the revision in it.
@@ -30,47 +37,93 @@ Names states(types::KeyReader& keys, int db, const Names& names) {
   return states;
 }
 
+// A view, but for those of the sources that stand in their keys' records: these are as a
+// transaction has left them, which the view does not show.
+class SourcesOfTransaction : public types::KeyReader {
+ public:
+  // `states` is empty outside of a transaction.
+  SourcesOfTransaction(types::KeyReader& view, int db, const Names& sources, const Names& states)
+      : KeyReader(view.data(), view.databases(), view.now_ms(), view.access()), db_(db) {
+    for (size_t i = 0; i < states.size(); ++i) {
+      types::Record record;
+      if (!states[i].empty()) INGOT_CHECK(record.assign(states[i]));
+      if (!record.collection()) left_[sources[i]] = record;
+    }
+  }
+  bool find(int db, std::string_view key, types::Record* record) override {
+    const types::Record* left = left_in_record(db, key);
+    return left != nullptr ? take(*left, record) : KeyReader::find(db, key, record);
+  }
+  bool peek(int db, std::string_view key, types::Record* record) override {
+    const types::Record* left = left_in_record(db, key);
+    return left != nullptr ? take(*left, record) : KeyReader::peek(db, key, record);
+  }
+
+ private:
+  const types::Record* left_in_record(int db, std::string_view key) const {
+    const auto found = left_.find(key);
+    return db == db_ && found != left_.end() ? &found->second : nullptr;
+  }
+  static bool take(const types::Record& left, types::Record* record) {
+    *record = left;
+    return left.exists();
+  }
+
+  const int db_;
+  std::map<std::string, types::Record, std::less<>> left_;
+};
+
+// At once, so that whoever makes the value stops where the disk is full.
+void latch_failure(types::KeyReader& keys, const storage::Status& status) {
+  if (!status.ok()) keys.data().latch_error(status);
+}
+
+types::PutElement into(BuiltCollection& collection, types::KeyReader& keys) {
+  return [&](Space space, std::string_view element, std::string_view record) {
+    collection.put(space, element, record);
+    latch_failure(keys, collection.status());
+  };
+}
+
+// Makes a value: its elements go into the collection.
+using Build = std::function<BuiltValue(types::KeyReader& keys, BuiltCollection& collection,
+                                       SpillSort& taken)>;
+
 // A value whose elements are in the engine already, and what was taken to make it.
 struct BuiltBeside : contract::PoolResult {
+  // `expected` is what the states must be for the value to be good, or nothing.
   BuiltBeside(Services& services, types::KeyReader& keys, int db, const Names& sources,
-              const MakeRest& make)
+              const Names& expected, const Build& build)
       : collection(services),
         taken(std::make_shared<SpillSort>(services)),
-        source_states(states(keys, db, sources)) {
-    value = make(
-        keys,
-        [&](Space space, std::string_view element, std::string_view record) {
-          collection.put(space, element, record);
-          latch_failure(keys, collection.status());
-        },
-        *taken);
+        source_states(states(keys, db, sources)),
+        value(expected.empty() || expected == source_states ? build(keys, collection, *taken)
+                                                            : BuiltValue()) {
     collection.flush();
     latch_failure(keys, collection.status());
     latch_failure(keys, taken->finish());
   }
 
-  // At once, so that whoever makes the value stops where the disk is full.
-  static void latch_failure(types::KeyReader& keys, const storage::Status& status) {
-    if (!status.ok()) keys.data().latch_error(status);
-  }
-
   BuiltCollection collection;
   std::shared_ptr<SpillSort> taken;
   const Names source_states;
-  BuiltValue value;
+  const BuiltValue value;
 };
 
 std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Recipe& recipe,
-                                          const MakeRest& make) {
+                                          const Build& build) {
   const Names sources(recipe.sources.begin(), recipe.sources.end());
+  const bool in_transaction = !ctx.may_block;
+  const Names expected = in_transaction ? states(ctx.keys, ctx.db, sources) : Names();
   // They changed while it was built: not a second time.
   if (ctx.earlier) ctx.hold({});
   return ctx.from_pool<BuiltBeside>(
       [&](const BuiltBeside& made) {
         return made.source_states == states(ctx.keys, ctx.db, sources);
       },
-      [&services = ctx.data, db = ctx.db, sources, make](types::KeyReader& keys) {
-        return std::make_shared<BuiltBeside>(services, keys, db, sources, make);
+      [&services = ctx.data, db = ctx.db, sources, expected, build](types::KeyReader& view) {
+        SourcesOfTransaction keys(view, db, sources, expected);
+        return std::make_shared<BuiltBeside>(services, keys, db, sources, expected, build);
       },
       ctx.in_place || recipe.by_writer);
 }
@@ -86,15 +139,52 @@ std::optional<BuiltValue> link(contract::WriteContext& ctx, BuiltBeside& built) 
   return value;
 }
 
-// What `change` makes of the value of a key.
+// A copy of a record's value, in `collection`, and its record.
+types::Record copy_into(BuiltCollection& collection, types::KeyReader& keys,
+                        const types::Record& source) {
+  BuiltValue copy = types::copy_value(keys.data(), source, into(collection, keys));
+  collection.flush();
+  latch_failure(keys, collection.status());
+  if (copy.metadata.collection) copy.metadata.collection->id = collection.id();
+  std::string bytes;
+  storage::encode_metadata(copy.record(), &bytes);
+  types::Record record;
+  INGOT_CHECK(record.assign(std::move(bytes)));
+  return record;
+}
+
+// What the changes make of the value of a key. They are made in a sandbox, which is emptied into
+// the collection whenever it holds much.
 BuiltValue changed_value(Services& services, types::KeyReader& keys, int db, const std::string& key,
-                         const MakeChange& change, const types::PutElement& put) {
-  Sandbox sandbox(services.store.engine(), keys.data().snapshot(), keys.databases(), keys.now_ms());
-  const Change changed = change(sandbox.keys());
+                         const Changes& changes, BuiltCollection& collection) {
+  types::Record source;
+  types::Record copy;
+  if (keys.peek(db, key, &source)) {
+    if (!changes.any(keys, source)) return {};
+    copy = copy_into(collection, keys, source);
+  }
+  Sandbox sandbox(services.store.engine(), nullptr, keys.databases(), keys.now_ms(),
+                  collection.id());
+  const size_t id_bytes = storage::collection_begin(collection.id()).size();
+  const auto empty_sandbox = [&] {
+    sandbox.take_elements([&](Space space, std::string_view full, const std::string_view* record) {
+      const std::string_view element = full.substr(id_bytes);
+      record != nullptr ? collection.put(space, element, *record)
+                        : collection.remove(space, element);
+    });
+    collection.flush();
+    if (!collection.status().ok()) sandbox.overlay().latch_error(collection.status());
+  };
+  const Change changed = changes.make(sandbox.keys(), copy.exists() ? &copy : nullptr, [&] {
+    if (sandbox.overlay().size() >= kHeldChanges || sandbox.overlay().bytes() >= kHeldBytes) {
+      empty_sandbox();
+    }
+  });
   BuiltValue value;
   types::Record after;
   if (changed.changes != 0 && sandbox.keys().peek(db, key, &after)) {
-    value = types::copy_value(sandbox.overlay(), after, put);
+    empty_sandbox();
+    value = {.metadata = after.metadata(), .payload = std::string(after.payload()), .size = 1};
   }
   if (sandbox.overlay().failed()) keys.data().latch_error(sandbox.overlay().error());
   value.changes = changed.changes;
@@ -124,20 +214,20 @@ std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe&
     return value;
   }
   const auto built = build_beside(
-      ctx, recipe, [make](types::KeyReader& keys, const types::PutElement& put, SpillSort&) {
-        return make(keys, put);
+      ctx, recipe, [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
+        return make(keys, into(collection, keys));
       });
   return built ? link(ctx, *built) : std::nullopt;
 }
 
 std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string_view key,
-                                        const MakeChange& change) {
+                                        const Changes& changes) {
   const contract::Args sources(&key, 1);
   const auto built =
       build_beside(ctx, {.sources = sources, .is_large = true},
-                   [&services = ctx.data, db = ctx.db, name = std::string(key), change](
-                       types::KeyReader& keys, const types::PutElement& put, SpillSort&) {
-                     return changed_value(services, keys, db, name, change, put);
+                   [&services = ctx.data, db = ctx.db, name = std::string(key), changes](
+                       types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
+                     return changed_value(services, keys, db, name, changes, collection);
                    });
   if (!built) return std::nullopt;
   return built->value.changes == 0 ? built->value : link(ctx, *built);
@@ -145,7 +235,11 @@ std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string
 
 std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
                                const MakeRest& make) {
-  const auto built = build_beside(ctx, {.sources = sources, .is_large = true}, make);
+  const auto built =
+      build_beside(ctx, {.sources = sources, .is_large = true},
+                   [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort& taken) {
+                     return make(keys, into(collection, keys), taken);
+                   });
   if (!built) return std::nullopt;
   // What nobody needs stays garbage.
   if (built->value.changes == 0 || built->value.size == 0) {

@@ -44,16 +44,24 @@ using MakeRest = std::function<types::BuiltValue(types::KeyReader& keys,
 [[nodiscard]] std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
                                              const MakeRest& make);
 
-// What a collection is, or becomes, by very many changes: `change` makes them in a sandbox, and
-// what that holds then is written as a new collection. Always made beside the writer.
+// What a collection is, or becomes, by very many changes: always made beside the writer, in a copy
+// of it that nobody else sees.
 struct Change {
   uint64_t changes = 0;  // 0: the value stays as it is
   int64_t answer = 0;
 };
-using MakeChange = std::function<Change(types::KeyWriter& keys)>;
+struct Changes {
+  // Whether there may be any, of a value that is there.
+  std::function<bool(types::KeyReader& keys, const types::Record& record)> any;
+  // Makes them and stores the value. `before` is its record, or null when there was none. To call
+  // `pause` between two of them bounds the memory they take, and invalidates cursors.
+  std::function<Change(types::KeyWriter& keys, const types::Record* before,
+                       const std::function<void()>& pause)>
+      make;
+};
 [[nodiscard]] std::optional<types::BuiltValue> build_changed(contract::WriteContext& ctx,
                                                              std::string_view key,
-                                                             const MakeChange& change);
+                                                             const Changes& changes);
 
 // Of a small one.
 types::BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make);

@@ -15,23 +15,35 @@ namespace ingot::data {
 
 class Sandbox {
  public:
-  // The collections that are made in one have this id, all the same one; nothing is stored under
-  // it.
+  // Nothing is stored under this one.
   static constexpr storage::CollectionId kId = UINT64_MAX - 1;
 
-  // `snapshot` null: the latest state. Both must outlive this.
+  // `snapshot` null: the latest state. Both must outlive this. The collections that are made in it
+  // have the id `id`, all the same one.
   Sandbox(storage::Engine& engine, const storage::Snapshot* snapshot, types::DatabaseMap databases,
-          int64_t now_ms)
+          int64_t now_ms, storage::CollectionId id = kId)
       : overlay_(engine, snapshot, storage::Tier::kDisk),
         state_{.databases = std::move(databases)},
+        ids_(id),
         keys_(overlay_, state_, ids_, effects_, now_ms, nullptr, /*collect_touched=*/false) {}
 
   types::KeyWriter& keys() { return keys_; }
   storage::Overlay& overlay() { return overlay_; }
 
+  // As Overlay::take_elements().
+  void take_elements(const storage::Overlay::EachChange& each) {
+    overlay_.take_elements(each);
+    state_.end_group();
+  }
+
  private:
   class OneId : public types::CollectionIds {
-    storage::CollectionId next(storage::Status* /*failure*/) override { return kId; }
+   public:
+    explicit OneId(storage::CollectionId id) : id_(id) {}
+    storage::CollectionId next(storage::Status* /*failure*/) override { return id_; }
+
+   private:
+    const storage::CollectionId id_;
   };
 
   storage::Overlay overlay_;

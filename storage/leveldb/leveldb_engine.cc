@@ -179,7 +179,7 @@ Status LeveldbEngine::refuse_headless() {
 Status LeveldbEngine::mend_logs() {
   leveldb::FileLock* lock = nullptr;
   if (!env_.LockFile(path_ + "/LOCK", &lock).ok()) return {};
-  Status status = cut_lost_end(path_, on_log_);
+  Status status = cut_lost_end(path_, FileForm::kLeveldb, on_log_);
   const leveldb::Status unlocked = env_.UnlockFile(lock);
   return status.ok() ? to_status(unlocked) : status;
 }

@@ -164,7 +164,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
 Status RocksdbEngine::mend_logs(const std::function<void(const std::string&)>& on_log) {
   rocksdb::FileLock* lock = nullptr;
   if (!log_env_->LockFile(path_ + "/LOCK", &lock).ok()) return {};
-  Status status = cut_lost_end(path_, on_log);
+  Status status = cut_lost_end(path_, FileForm::kRocksdb, on_log);
   const rocksdb::Status unlocked = log_env_->UnlockFile(lock);
   return status.ok() ? to_status(unlocked) : status;
 }

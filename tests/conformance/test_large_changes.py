@@ -20,6 +20,7 @@ FILLED = {
     "set": ["SADD", "set", *(name(n) for n in range(COUNT))],
     "hash": ["HSET", "hash", *(word for n in range(COUNT) for word in (name(n), b"v%d" % n))],
     "list": ["RPUSH", "list", *(name(n % 5000) for n in range(COUNT))],
+    "gapped": ["RPUSH", "gapped", *(name(n % 5000) for n in range(COUNT))],
     "stream": None,
     "none": None,
 }
@@ -115,6 +116,8 @@ ADDITIONS = [
     ("none", "", ["LPUSH", "k", *NEW]),
     ("none", "", ["RPUSHX", "k", *NEW]),
     ("hash", "", ["RPUSH", "k", *NEW]),
+    ("gapped", "", ["RPUSH", "k", *NEW, *NEW]),
+    ("gapped", "", ["LPUSH", "k", *NEW, *NEW]),
 ]
 # What is left is changed and read like any other.
 AFTERWARDS = {
@@ -129,6 +132,7 @@ AFTERWARDS = {
                ["XREADGROUP", "GROUP", "group", "b", "COUNT", "3", "STREAMS", "k", "0"]],
 }  # fmt: skip
 AFTERWARDS["lexset"] = AFTERWARDS["zset"]
+AFTERWARDS["gapped"] = AFTERWARDS["list"]
 # Whatever was made where there was nothing.
 AFTERWARDS["none"] = [["SADD", "k", "x", "new000001"], ["SCARD", "k"], ["SISMEMBER", "k", "new000001"],
                       ["HSET", "k", "x", "1"], ["HGET", "k", "new000001"], ["HLEN", "k"],
@@ -141,6 +145,7 @@ def fill(pair):
     for server in pair.servers:
         with server.client(timeout=60) as client:
             lines = [words for words in FILLED.values() if words]
+            lines += [["LINSERT", "gapped", "AFTER", name(n), "between"] for n in range(0, 1000, 90)]
             lines += [["XADD", "stream", f"{n}-1", "f", b"v%d" % n] for n in range(1, COUNT)]
             lines += [["XGROUP", "CREATE", "stream", each, "0"] for each in ("group", "other")]
             lines += [["XREADGROUP", "GROUP", "group", "a", "COUNT", "5000", "STREAMS", "stream", ">"],
@@ -175,6 +180,25 @@ def test_large_changes(pair, mode):
                 assert abs(redis.value - ingot.value) <= 2, what
             else:
                 assert redis == ingot, (what, line, str(redis)[:300], str(ingot)[:300])
+
+
+@pytest.mark.parametrize("first", ["DEL", "RENAME", "SET", "itself"])
+def test_additions_to_what_the_transaction_has_changed(pair, first):
+    fill(pair)
+    for kind, _, command in ADDITIONS[::2]:
+        before = {"DEL": ["DEL", "k"], "RENAME": ["RENAME", "none" if kind == "none" else "k", "other"],
+                  "SET": ["SET", "k", "v"], "itself": command}[first]  # fmt: skip
+        copied = [["DEL", "k", "other"], ["COPY", kind, "k", "REPLACE"]]
+        replies = []
+        for server in pair.servers:
+            with server.client(timeout=30) as client:
+                replies.append(client.pipeline([*copied, ["MULTI"], before, command, ["EXEC"]])[-1])
+        assert replies[0] == replies[1], (kind, command[:5], str(replies)[:300])
+        for key in ("k", "other"):
+            digests = pair.both("DEBUG", "DIGEST-VALUE", key)
+            assert digests[0] == digests[1], (kind, command[:5], key)
+    digests = pair.both("DEBUG", "DIGEST")
+    assert digests[0] == digests[1]
 
 
 @pytest.mark.parametrize("count", [200, 3000, 4500, 5999])

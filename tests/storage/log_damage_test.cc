@@ -94,7 +94,10 @@ TEST_CASE("a damaged log") {
     std::filesystem::resize_file(log, end_of_head);
     // Starts that came no further than that; what else is there is none of their business.
     std::filesystem::create_directory(engine.options().path + "/000000.log");
-    for (int start = 0; start < 2; ++start) CHECK(cut_lost_end(engine.options().path, {}).ok());
+    const FileForm form = engine.name() == "rocksdb" ? FileForm::kRocksdb : FileForm::kLeveldb;
+    for (int start = 0; start < 2; ++start) {
+      CHECK(cut_lost_end(engine.options().path, form, {}).ok());
+    }
     std::filesystem::remove(engine.options().path + "/000000.log");
     engine.reopen();
     CHECK(engine.scan(Space::kMeta).size() == kRecords - 1);
@@ -149,6 +152,23 @@ TEST_CASE("a damaged log") {
     const auto [opened, status] = open_engine(engine.name(), engine.options());
     CHECK(opened == nullptr);
     CHECK(status.code() == Status::Code::kCorruption);
+  }
+  SECTION("that is missing, with what was synced, is missed") {
+    std::filesystem::remove(log);
+    const auto [opened, status] = open_engine(engine.name(), engine.options());
+    CHECK(opened == nullptr);
+    CHECK(status.code() == Status::Code::kCorruption);
+    CHECK(status.message().contains("is missing"));
+  }
+  SECTION("that is missing, because all of it is in tables, is not missed") {
+    const std::string synced = read_file(log.parent_path() / "SYNCED");
+    engine.reopen();
+    REQUIRE(engine->flush().ok());
+    engine.close();
+    CHECK(!std::filesystem::exists(log));
+    std::ofstream(log.parent_path() / "SYNCED", std::ios::binary) << synced;
+    engine.reopen();
+    CHECK(engine.scan(Space::kMeta).size() == kRecords);
   }
   SECTION("damaged in what was synced, it is refused rather than shortened") {
     const int way = GENERATE(0, 1, 2);
