@@ -1,9 +1,14 @@
 // Members one by one in the writer, or all at once beside it.
 #include "src/commands/zset_addition.h"
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
+#include <functional>
+#include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "src/commands/large_addition.h"
 #include "src/types/sorted_set_builder.h"
@@ -51,11 +56,99 @@ data::Change add_singly(types::SortedSetWriter& set, MemberWords members,
   return counts.change(options);
 }
 
-// A member of those that are added, which may come several times: Redis takes them in turn.
-struct Merged {
-  std::optional<double> score;
-  bool is_new = false;  // it was not there before all of them
-  bool changes = false;
+// What becomes of members that are added together. Each may come several times; Redis takes them in
+// turn. There may be millions, so this takes few bytes for each.
+class Merge {
+ public:
+  Merge(MemberWords members, const std::vector<double>& scores)
+      : members_(members), scores_(scores) {
+    states_.resize(scores.size());
+    first_places_.reserve(scores.size());
+  }
+
+  // With the set that is there.
+  void run(types::SortedSetReader& set, storage::Reader& data, bool limit_passed,
+           const AddOptions& options, const types::SortedSetLimits& limits) {
+    limit_passed_ = limit_passed;
+    uint64_t size = set.size();
+    for (uint32_t i = 0; i < scores_.size() && !data.failed(); ++i) {
+      State& state = state_of(i, set);
+      double score = scores_[i];
+      const Added what =
+          added(options, state.is_there ? std::optional(state.score) : std::nullopt, &score);
+      counts_.count(what);
+      if (what != Added::kNew && what != Added::kUpdated) continue;
+      if (what == Added::kNew) {
+        ++size;
+        if (!types::stays_packed(limits, size, members_[i].size())) limit_passed_ = true;
+      }
+      // The packed form has no -0.
+      state = {
+          .score = !limit_passed_ && score == 0 ? 0 : score, .is_there = true, .changes = true};
+    }
+  }
+
+  const Counts& counts() const { return counts_; }
+  bool limit_passed() const { return limit_passed_; }
+
+  types::ScoreUpdates updates() {
+    for (const uint32_t place : first_places_) {
+      if (states_[place].changes) changed_.push_back(place);
+    }
+    std::ranges::sort(changed_, {}, [this](uint32_t place) { return at(place); });
+    return {.count = changed_.size(),
+            .at = [this](size_t index) { return at(changed_[index]); },
+            .has =
+                [this](std::string_view member) {
+                  const auto found = first_places_.find(member);
+                  return found != first_places_.end() && states_[*found].changes;
+                }};
+  }
+
+ private:
+  struct State {
+    double score = 0;
+    bool is_there = false;
+    bool changes = false;
+  };
+  // Of a place: by the member that stands there.
+  struct Hash {
+    using is_transparent = void;
+    const MemberWords* members;
+    size_t operator()(std::string_view member) const {
+      return std::hash<std::string_view>()(member);
+    }
+    size_t operator()(uint32_t place) const { return (*this)((*members)[place]); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    const MemberWords* members;
+    bool operator()(uint32_t a, uint32_t b) const { return (*members)[a] == (*members)[b]; }
+    bool operator()(std::string_view a, uint32_t b) const { return a == (*members)[b]; }
+    bool operator()(uint32_t a, std::string_view b) const { return (*members)[a] == b; }
+  };
+
+  State& state_of(uint32_t place, types::SortedSetReader& set) {
+    const auto [first, is_first] = first_places_.insert(place);
+    State& state = states_[*first];
+    if (is_first) {
+      const std::optional<double> score = set.score(members_[place]);
+      state = {.score = score.value_or(0), .is_there = score.has_value()};
+    }
+    return state;
+  }
+  std::pair<double, std::string_view> at(uint32_t place) const {
+    return {states_[place].score, members_[place]};
+  }
+
+  const MemberWords members_;
+  const std::vector<double>& scores_;
+  std::vector<State> states_;  // of the first places; the others are unused
+  boost::unordered_flat_set<uint32_t, Hash, Equal> first_places_{0, Hash{&members_},
+                                                                 Equal{&members_}};
+  std::vector<uint32_t> changed_;
+  Counts counts_;
+  bool limit_passed_ = false;
 };
 
 // The sorted set with the members, as if they had been added singly.
@@ -64,38 +157,14 @@ types::BuiltValue add_together(storage::Reader& data, const types::Record& befor
                                const AddOptions& options, const types::SortedSetLimits& limits,
                                const types::PutElement& put) {
   types::SortedSetReader reader(data, before);
-  bool limit_passed = before.limit_passed();
-  uint64_t size = reader.size();
-  boost::unordered_flat_map<std::string_view, Merged> merged;
-  Counts counts;
-  for (size_t i = 0; i < scores.size() && !data.failed(); ++i) {
-    const auto [at, is_first] = merged.try_emplace(members[i]);
-    Merged& member = at->second;
-    if (is_first) {
-      member.score = reader.score(members[i]);
-      member.is_new = !member.score;
-    }
-    double score = scores[i];
-    const Added what = added(options, member.score, &score);
-    counts.count(what);
-    if (what != Added::kNew && what != Added::kUpdated) continue;
-    if (what == Added::kNew) {
-      ++size;
-      if (!types::stays_packed(limits, size, members[i].size())) limit_passed = true;
-    }
-    member.score = !limit_passed && score == 0 ? 0 : score;  // the packed form has no -0
-    member.changes = true;
-  }
-  std::vector<types::ScoreUpdate> updates;
-  for (const auto& [name, member] : merged) {
-    if (!member.changes) continue;
-    updates.push_back({.score = *member.score, .member = name, .is_new = member.is_new});
-  }
+  Merge merge(members, scores);
+  merge.run(reader, data, before.limit_passed(), options, limits);
+  const data::Change change = merge.counts().change(options);
   types::BuiltValue value;
-  if (!updates.empty()) {
-    value = types::updated_sorted_set(data, before, limits, limit_passed, std::move(updates), put);
+  if (change.changes != 0) {
+    value =
+        types::updated_sorted_set(data, before, limits, merge.limit_passed(), merge.updates(), put);
   }
-  const data::Change change = counts.change(options);
   value.changes = change.changes;
   value.answer = change.answer;
   return value;
@@ -115,14 +184,15 @@ std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string
   }
   const auto value = data::build_value(
       ctx, {.sources = contract::Args(&key, 1), .is_large = true},
-      [db = ctx.db, key, members, scores = std::move(scores), options, limits = zset_limits(ctx)](
+      [db = ctx.db, key, members, options, limits = zset_limits(ctx),
+       scores = std::make_shared<const std::vector<double>>(std::move(scores))](
           types::KeyReader& keys, const types::PutElement& put) {
         types::Record before;
         const auto found = types::find_as(keys, db, key, storage::ValueType::kSortedSet, &before);
         // The key has changed, and the command runs again.
         if (found == types::Found::kWrongType) return types::BuiltValue{};
         if (found == types::Found::kAbsent) before = {};
-        return add_together(keys.data(), before, members, scores, options, limits, put);
+        return add_together(keys.data(), before, members, *scores, options, limits, put);
       });
   if (!value) return std::nullopt;
   return tell(store_added(ctx, key, set.record(), *value));

@@ -1,8 +1,6 @@
 // Collecting members in memory while they are few, then with the leaves of their order.
 #include "src/types/sorted_set_builder.h"
 
-#include <algorithm>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <utility>
 
 #include "src/types/member_table.h"
@@ -35,25 +33,20 @@ void SortedSetBuilder::add(std::string_view member, double score) {
 
 BuiltValue updated_sorted_set(storage::Reader& data, const Record& record,
                               const SortedSetLimits& limits, bool limit_passed,
-                              std::vector<ScoreUpdate> updates, const PutElement& put) {
-  using Place = std::pair<double, std::string_view>;
-  const auto place = [](const ScoreUpdate& update) { return Place(update.score, update.member); };
-  std::ranges::sort(updates, {}, place);
-  boost::unordered_flat_set<std::string_view> moved;
-  for (const ScoreUpdate& update : updates) {
-    if (!update.is_new) moved.insert(update.member);
-  }
+                              const ScoreUpdates& updates, const PutElement& put) {
   SortedSetBuilder builder(limits, put);
   if (limit_passed) builder.expect(UINT64_MAX, 0);
-  auto next = updates.begin();
+  size_t next = 0;
+  const auto add_next = [&] {
+    const auto [score, member] = updates.at(next++);
+    builder.add(member, score);
+  };
   SortedSetReader(data, record).walk([&](std::string_view member, double score) {
-    for (; next != updates.end() && place(*next) < Place(score, member); ++next) {
-      builder.add(next->member, next->score);
-    }
-    if (!moved.contains(member)) builder.add(member, score);
+    while (next < updates.count && updates.at(next) < std::pair(score, member)) add_next();
+    if (!updates.has(member)) builder.add(member, score);
     return !data.failed();
   });
-  for (; next != updates.end(); ++next) builder.add(next->member, next->score);
+  while (next < updates.count) add_next();
   return builder.finish();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/types/built_value.h"
@@ -37,17 +38,16 @@ class SortedSetBuilder {
   bool limit_passed_ = false;
 };
 
-// A member that comes, or has another score.
-struct ScoreUpdate {
-  double score;
-  std::string_view member;
-  bool is_new;  // it was not there
+// Members that come, or have another score: in order, each once.
+struct ScoreUpdates {
+  size_t count;
+  std::function<std::pair<double, std::string_view>(size_t index)> at;
+  std::function<bool(std::string_view member)> has;
 };
-// The sorted set of a record, which may be that of no key, with these updates, each of another
-// member; `limit_passed` for good.
+// The sorted set of a record, which may be that of no key, with these; `limit_passed` for good.
 BuiltValue updated_sorted_set(storage::Reader& data, const Record& record,
                               const SortedSetLimits& limits, bool limit_passed,
-                              std::vector<ScoreUpdate> updates, const PutElement& put);
+                              const ScoreUpdates& updates, const PutElement& put);
 
 // What is left of a large sorted set without the members that go, counted in `changes`.
 using ScoredGoes = std::function<bool(uint64_t rank, std::string_view member, double score)>;
