@@ -196,6 +196,11 @@ const std::set<std::string_view>& Overlay::order() {
   return order_;
 }
 
+bool Overlay::changes(Space space, std::string_view lower, std::string_view upper) {
+  const auto first = order().lower_bound(full_key(space, lower));
+  return first != order_.end() && *first < full_key(space, upper);
+}
+
 // Merges the engine's cursor with the overlay's changed keys. Both stand at or beyond the current
 // position in the direction of travel; turning round seeks anew. Where the engine cannot go on, nor
 // does this: what it could not read may stand before the next change.

@@ -69,6 +69,8 @@ class Overlay : public Reader {
   void rollback(Savepoint savepoint);
 
   bool empty() const { return changes_.empty(); }
+  bool changes(Space space, std::string_view lower,
+               std::string_view upper);  // any of [lower, upper)
   size_t size() const { return changes_.size(); }
   size_t bytes() const { return arena_.bytes(); }  // held until clear()
   void write_to(Batch* batch) const;

@@ -32,6 +32,7 @@ void dry_run(Services& services, const WriteJob& job) {
   const Unit& unit = job.units[job.next];
   const auto view = services.data.store.view();
   data::Sandbox sandbox = sandbox_at(*view, services);
+  if (!job.lacks_levels) sandbox.keys().orders().leave_unread();
   contract::EncodedReply dropped;
   contract::RespSink reply(dropped, unit.resp);
   // What it asks the pool for is passed over: only blocks are wanted.

@@ -105,7 +105,8 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
   Outcome outcome = is_exec ? run_transaction(job, refusals, keys, reply)
                             : run_command(job, refusals, fed, keys, reply);
-  if (overlay_.missed()) outcome = NeedsDisk{};
+  const bool misses_levels = state_.orders.take_missed();
+  if (overlay_.missed()) outcome = NeedsDisk{.of_levels = misses_levels};
   if (std::holds_alternative<NeedsDisk>(outcome) || std::holds_alternative<NeedsPool>(outcome)) {
     rollback(before);
     job.replies.truncate(mark);

@@ -21,9 +21,11 @@ namespace ingot::exec {
 void restore_database(const WriteJob& job, const Unit& unit);
 
 // How a run of a unit ended.
-struct Done {};       // it took effect in the group, and its reply is among the job's
-struct NeedsDisk {};  // undone: memory cannot answer what it reads
-struct NeedsPool {    // undone: a command asked for something that the pool is to make first
+struct Done {};            // it took effect in the group, and its reply is among the job's
+struct NeedsDisk {         // undone: memory cannot answer what it reads
+  bool of_levels = false;  // of an order
+};
+struct NeedsPool {  // undone: a command asked for something that the pool is to make first
   contract::PoolWork work;
   size_t index = 0;                                    // of the command in the unit
   std::optional<std::vector<std::string>> holds = {};  // see WriteContext::hold()

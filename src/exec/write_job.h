@@ -56,6 +56,7 @@ struct WriteJob {
   size_t first_uncommitted = 0;  // units from here to `next` have run in the open group
   size_t committed_mark = 0;     // of replies.bytes
   int tries = 0;                 // runs of that unit which needed the disk
+  bool lacks_levels = false;     // the last of them did for the count levels of an order
 };
 
 }  // namespace ingot::exec

@@ -242,7 +242,10 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
       if (wish->holds) held_.hold(*job, std::move(*wish->holds));
       return suspend(std::move(job), std::move(*wish));
     }
-    if (std::holds_alternative<NeedsDisk>(outcome)) return suspend(std::move(job), {});
+    if (const auto* needs = std::get_if<NeedsDisk>(&outcome)) {
+      job->lacks_levels = needs->of_levels;
+      return suspend(std::move(job), {});
+    }
     if (!held_.empty()) release_keys(*job);
     ++group_units_;
     ++job->next;

@@ -220,9 +220,17 @@ std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_
 const OrderIndex::Nodes& CountedOrderWriter::nodes(Level level) {
   if (index_.nodes(id_, level) == nullptr) {
     OrderIndex::Nodes all;
-    for (cursor().seek(key(level, {})); on_level(level); cursor_->next()) all.push_back(node());
-    data_.check(*cursor_);
-    index_.load(id_, level, std::move(all));
+    if (!index_.is_left_unread()) {
+      for (cursor().seek(key(level, {})); on_level(level); cursor_->next()) all.push_back(node());
+      data_.check(*cursor_);
+    }
+    if (data_.missed()) index_.note_missed();
+    const auto end = key(static_cast<Level>(level + 1), {});
+    if (data_.failed() || overlay_.changes(Space::kOrder, key(level, {}), end)) {
+      index_.load(id_, level, std::move(all));
+    } else {
+      index_.load_committed(id_, level, std::move(all));
+    }
   }
   return *index_.nodes(id_, level);
 }

@@ -51,6 +51,10 @@ void OrderIndex::forget(const Key& key) {
 
 void OrderIndex::load(storage::CollectionId id, int level, Nodes nodes) {
   undo_.push_back({.id = id, .level = level, .bound = {}, .count = {}});
+  load_committed(id, level, std::move(nodes));
+}
+
+void OrderIndex::load_committed(storage::CollectionId id, int level, Nodes nodes) {
   Nodes& loaded = changed({id, level});
   nodes_ += nodes.size() - loaded.size();
   loaded = std::move(nodes);

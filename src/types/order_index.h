@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "storage/codec.h"
@@ -34,7 +35,18 @@ class OrderIndex {
 
   // One of the levels of a collection; null when it is not loaded.
   const Nodes* nodes(storage::CollectionId id, int level) const;
+  // A level as it was read: with changes of this group in it, or with none, and then it stays when
+  // the group's are taken back.
   void load(storage::CollectionId id, int level, Nodes nodes);
+  void load_committed(storage::CollectionId id, int level, Nodes nodes);
+
+  // A level could not be read to its end, since the last take_missed().
+  void note_missed() { missed_ = true; }
+  bool take_missed() { return std::exchange(missed_, false); }
+  // For a dry run of what found all levels loaded: they need not be read again, and count as empty.
+  void leave_unread() { unread_ = true; }
+  bool is_left_unread() const { return unread_; }
+
   // Of a level that is loaded.
   void set(storage::CollectionId id, int level, const OrderNode& node);
   void erase(storage::CollectionId id, int level, std::string_view bound);
@@ -70,6 +82,8 @@ class OrderIndex {
   std::list<Key> by_change_;  // the level that was changed last stands last
   std::vector<Undo> undo_;    // what this group changed
   size_t nodes_ = 0;          // of all levels
+  bool missed_ = false;
+  bool unread_ = false;
 };
 
 }  // namespace ingot::types

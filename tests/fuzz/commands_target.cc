@@ -111,6 +111,36 @@ bool is_by_chance(const Line& line) {
                     "randomkey", "scan", "srandmember", "sscan", "time", "zrandmember", "zscan"});
 }
 
+// Ranges by member, which mean nothing where scores differ: what Redis finds then depends on the
+// sorted set's form, too.
+bool is_by_lex(const Line& line) {
+  return has_word(line, "bylex") ||
+         is_any_of(line[0], {"zlexcount", "zrangebylex", "zremrangebylex", "zrevrangebylex"});
+}
+
+// Whether all members of sorted sets have the same score, as far as the commands tell.
+class Scores {
+ public:
+  void take(const Line& line, std::string_view reply) {
+    if (equals_ignore_case(line[0], "flushall") && reply == "+OK\r\n") *this = {};
+    if (is_any_of(line[0], {"geoadd", "georadius", "georadiusbymember", "geosearchstore", "restore",
+                            "zincrby", "zinterstore", "zunionstore"})) {
+      differ_ = true;
+    }
+    if (!equals_ignore_case(line[0], "zadd")) return;
+    for (size_t at = line.size(); at >= 4; at -= 2) {
+      const std::string& score = line[at - 2];
+      differ_ = differ_ || (one_ && *one_ != score);
+      one_ = score;
+    }
+  }
+  bool differ() const { return differ_; }
+
+ private:
+  std::optional<std::string> one_;
+  bool differ_ = false;
+};
+
 // Whose items come in the order of a record or of the engine.
 bool has_no_order(const Line& line) {
   return is_any_of(line[0], {"exec", "hgetall", "hkeys", "hvals", "sdiff", "sinter", "smembers",
@@ -184,7 +214,11 @@ class Play {
   void tell(const Line& line, const std::string& reply) {
     chance_stored_ = chance_stored_ || equals_ignore_case(line[0], "spop") ||
                      (has_word(line, "by") && has_word(line, "store"));
-    const bool by_chance = is_by_chance(line);
+    scores_.take(line, reply);
+    const bool lex_by_chance = scores_.differ() && is_by_lex(line);
+    const bool changes = is_any_of(line[0], {"zremrangebylex", "zrangestore"});
+    chance_stored_ = chance_stored_ || (lex_by_chance && changes);
+    const bool by_chance = is_by_chance(line) || lex_by_chance;
     chance_queued_ = chance_queued_ || by_chance;
     if (chance_stored_ || by_chance) return;
     if (chance_queued_ && equals_ignore_case(line[0], "exec")) return;
@@ -213,6 +247,7 @@ class Play {
   size_t sender_ = 0;
   std::vector<Line> lines_;  // the sender's, not sent yet
   std::vector<std::string> told_;
+  Scores scores_;
   bool chance_queued_ = false;  // maybe: by a client that has not sent EXEC
   bool chance_stored_ = false;  // what follows depends on chance
 };

@@ -113,6 +113,8 @@ class Sequence {
     if (model_.size() % 3 == 0) store_.state().orders = {};  // it may be forgotten
     store_.commit();
   }
+  bool levels_loaded() { return store_.state().orders.nodes(kId, 2) != nullptr; }
+  void forget_levels() { store_.state().orders = {}; }
   const std::set<std::string>& model() const { return model_; }
 
  private:
@@ -220,6 +222,31 @@ TEST_CASE("a long sequence is built at once, and changed and emptied afterwards"
   sequence.commit();
   while (!sequence.model().empty()) sequence.remove(*sequence.model().rbegin());
   REQUIRE(sequence.records() == 3);
+}
+
+TEST_CASE("the count levels that were read stay when a unit is undone, unless it made them",
+          "[counted_order]") {
+  std::mt19937_64 random(2);
+  Sequence sequence(each_engine());
+  std::set<std::string> items;
+  for (uint64_t i = 0; i < 5000; ++i) items.insert(numbered(4 * i));
+  sequence.undone([&] {
+    sequence.build(items);
+    sequence.add(numbered(1));
+  });
+  CHECK_FALSE(sequence.levels_loaded());
+  items.erase(items.begin(), std::next(items.begin(), 2000));
+  sequence.build(items);
+  sequence.commit();
+  sequence.forget_levels();
+  sequence.undone([&] {
+    sequence.add(numbered(1));
+    sequence.remove(*items.rbegin());
+  });
+  CHECK(sequence.levels_loaded());
+  sequence.check(random);
+  for (uint64_t i = 0; i < 3000; ++i) sequence.add(numbered(random() % 20'000));
+  sequence.check(random);
 }
 
 TEST_CASE("stretches are removed leaf by leaf", "[counted_order]") {
