@@ -136,15 +136,28 @@ std::vector<std::pair<std::string_view, Overlay::Change>> Overlay::sorted_change
   return sorted;
 }
 
-void Overlay::take_elements(const EachChange& each) {
-  std::vector<std::pair<std::string, std::optional<std::string>>> others;
+namespace {
+
+bool is_element(std::string_view full) {
+  const auto space = static_cast<Space>(full[0]);
+  return space == Space::kData || space == Space::kOrder;
+}
+
+}  // namespace
+
+void Overlay::each_element(const EachChange& each) const {
   for (const auto& [full, change] : sorted_changes()) {
-    const auto space = static_cast<Space>(full[0]);
-    if (space == Space::kData || space == Space::kOrder) {
-      each(space, full.substr(1), change.removed ? nullptr : &change.value);
-    } else {
-      others.emplace_back(full, change.removed ? std::nullopt : std::optional(change.value));
-    }
+    if (!is_element(full)) continue;
+    each(static_cast<Space>(full[0]), full.substr(1), change.removed ? nullptr : &change.value);
+  }
+}
+
+void Overlay::take_elements(const EachChange& each) {
+  each_element(each);
+  std::vector<std::pair<std::string, std::optional<std::string>>> others;
+  for (const auto& [full, change] : changes_) {
+    if (is_element(full)) continue;
+    others.emplace_back(full, change.removed ? std::nullopt : std::optional(change.value));
   }
   clear();
   for (const auto& [full, value] : others) {

@@ -74,11 +74,12 @@ class Overlay : public Reader {
   size_t size() const { return changes_.size(); }
   size_t bytes() const { return arena_.bytes(); }  // held until clear()
   void write_to(Batch* batch) const;
-  // Hands out the changes of elements (kData and kOrder), in order, and forgets them, for whoever
-  // writes them to where this overlay reads; null stands for a removal. No savepoint or cursor
-  // outlives it.
+  // The changes of elements (kData and kOrder), in order; null stands for a removal.
   using EachChange =
       std::function<void(Space space, std::string_view key, const std::string_view* value)>;
+  void each_element(const EachChange& each) const;
+  // The same, and forgets them, for whoever writes them to where this overlay reads. No savepoint
+  // or cursor outlives it.
   void take_elements(const EachChange& each);
   // Around the engine's commit of what write_to() gave.
   void begin_cache_changes();

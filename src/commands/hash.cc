@@ -66,17 +66,16 @@ std::optional<int64_t> set_fields(WriteContext& ctx, Args args, std::string_view
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return std::nullopt;
   const Args pairs = args.subspan(2);
-  const auto set =
-      add_elements(ctx, args[1], hash, pairs.size() / 2, contract::kAddedByWriter, hash_limits(ctx),
-                   [pairs](types::HashWriter& writer, const auto& pause) {
-                     int64_t added = 0;
-                     for (size_t i = 0; i < pairs.size(); i += 2) {
-                       added += writer.set(pairs[i], {.bytes = pairs[i + 1]}) ? 1 : 0;
-                       pause();
-                     }
-                     writer.finish();
-                     return data::Change{.changes = pairs.size() / 2, .answer = added};
-                   });
+  const auto set = add_elements(ctx, args[1], hash, pairs.size() / 2, hash_limits(ctx),
+                                [pairs](types::HashWriter& writer, const auto& pause) {
+                                  int64_t added = 0;
+                                  for (size_t i = 0; i < pairs.size(); i += 2) {
+                                    added += writer.set(pairs[i], {.bytes = pairs[i + 1]}) ? 1 : 0;
+                                    pause();
+                                  }
+                                  writer.finish();
+                                  return data::Change{.changes = pairs.size() / 2, .answer = added};
+                                });
   if (!set) return std::nullopt;
   ctx.keys.notify(notify::kHash, "hset", ctx.db, args[1]);
   return set->answer;

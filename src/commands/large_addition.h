@@ -14,16 +14,36 @@
 
 namespace ingot::commands {
 
-// Whether the writer does not add so many elements itself, because they are more than `most`. It
-// does where the collection is so much larger that to write it anew would cost more than it saves:
-// the longer others would have to wait, the more is written for each element. And to what this
-// transaction alone has, or what keeps changing.
-inline bool is_large_addition(const contract::WriteContext& ctx, const types::Record& record,
-                              uint64_t elements, uint64_t most) {
+// How many elements come to a collection.
+enum class Adding : uint8_t {
+  kInWriter,
+  kBeside,  // in the pool; the writer repeats what they come to
+  kAnew,    // in the pool, which makes a new collection
+};
+
+// What adding costs: the writer adds no more than `most` itself, because others have to wait; in
+// the place of one element so many could be written.
+struct AddingCost {
+  uint64_t most;
+  uint64_t written;
+};
+
+// A collection is not written anew when it is so much larger that this costs more than it saves:
+// the longer others would have to wait, the more may be written for each element. What this
+// transaction alone has, or what keeps changing, the writer adds to.
+inline Adding way_of_adding(const contract::WriteContext& ctx, const types::Record& record,
+                            uint64_t elements, const AddingCost& cost) {
   constexpr uint64_t kRewrittenMax = 16;
-  if (ctx.in_place || elements <= most) return false;
-  const uint64_t rewritten = std::min(elements / most, kRewrittenMax);
-  return !record.collection() || record.collection()->count <= rewritten * elements;
+  constexpr uint64_t kRepeatedMax = 16'384;  // they are held, and the writer has to put them all
+  constexpr uint64_t kRewrittenForMany = 64;
+  if (ctx.in_place || elements <= cost.most) return Adding::kInWriter;
+  const uint64_t rewritten = elements > kRepeatedMax
+                                 ? kRewrittenForMany
+                                 : std::clamp(elements / cost.most, cost.written, kRewrittenMax);
+  if (!record.collection() || record.collection()->count <= rewritten * elements) {
+    return Adding::kAnew;
+  }
+  return elements <= kRepeatedMax ? Adding::kBeside : Adding::kInWriter;
 }
 
 // Stores what was made of the value of a key, if anything has changed.
@@ -34,20 +54,13 @@ inline data::Change store_added(contract::WriteContext& ctx, std::string_view ke
   return {.changes = value.changes, .answer = value.answer};
 }
 
-// Adds elements, given in the command's arguments, to the value that was opened: `add(writer,
-// pause)` does it and stores what has changed, in the writer's group or, when there are more than
-// `most` elements, beside it, with a writer of its own; between two of them it calls pause().
-// `any_new` tells then whether a value that is there may change at all. Empty: return at once.
-template <typename Writer, typename Limits, typename Add>
-std::optional<data::Change> add_elements(
-    contract::WriteContext& ctx, std::string_view key, Opened<Writer>& opened, uint64_t elements,
-    uint64_t most, const Limits& limits, const Add& add,
-    const std::function<bool(types::KeyReader& keys, const types::Record& record)>& any_new =
-        [](types::KeyReader&, const types::Record&) { return true; }) {
-  if (!is_large_addition(ctx, opened.record(), elements, most)) return add(*opened, [] {});
+// `add` as what the pool does to the value of a key.
+template <typename Writer, typename Limits, typename Add, typename AnyNew>
+data::Changes changes_by(const contract::WriteContext& ctx, std::string_view key,
+                         storage::ValueType type, const Limits& limits, const Add& add,
+                         const AnyNew& any_new) {
   // Where it says no because of the type, the key has changed, and the command runs again.
-  const auto any = [type = opened.type(), any_new](types::KeyReader& keys,
-                                                   const types::Record& record) {
+  const auto any = [type, any_new](types::KeyReader& keys, const types::Record& record) {
     return record.type() == type && any_new(keys, record);
   };
   const auto make = [db = ctx.db, key, limits, add](types::KeyWriter& keys,
@@ -56,7 +69,25 @@ std::optional<data::Change> add_elements(
     Writer writer(keys, db, key, before, limits);
     return add(writer, pause);
   };
-  const auto value = data::build_changed(ctx, key, {.any = any, .make = make});
+  return {.any = any, .make = make};
+}
+
+// Adds elements, given in the command's arguments, to the value that was opened: `add(writer,
+// pause)` does it and stores what has changed, with a writer of the group or of the pool, and calls
+// pause() between two of them. `any_new` tells whether a value that is there may change at all.
+// Empty: return at once.
+template <typename Writer, typename Limits, typename Add>
+std::optional<data::Change> add_elements(
+    contract::WriteContext& ctx, std::string_view key, Opened<Writer>& opened, uint64_t elements,
+    const Limits& limits, const Add& add,
+    const std::function<bool(types::KeyReader& keys, const types::Record& record)>& any_new =
+        [](types::KeyReader&, const types::Record&) { return true; }) {
+  const Adding way = way_of_adding(ctx, opened.record(), elements,
+                                   {.most = contract::kAddedByWriter, .written = 1});
+  if (way == Adding::kInWriter) return add(*opened, [] {});
+  const auto changes = changes_by<Writer>(ctx, key, opened.type(), limits, add, any_new);
+  if (way == Adding::kBeside) return data::change_beside(ctx, key, opened.record(), changes);
+  const auto value = data::build_changed(ctx, key, changes);
   if (!value) return std::nullopt;
   return store_added(ctx, key, opened.record(), *value);
 }

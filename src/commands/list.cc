@@ -28,8 +28,7 @@ void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
   if (!list.exists() && only_existing) return ctx.reply.integer(0);
   const Args elements = args.subspan(2);
   const auto pushed =
-      add_elements(ctx, args[1], list, elements.size(), contract::kAddedByWriter,
-                   ctx.config.settings()->inline_max_bytes,
+      add_elements(ctx, args[1], list, elements.size(), ctx.config.settings()->inline_max_bytes,
                    [elements, end](types::ListWriter& writer, const auto& pause) {
                      for (const std::string_view element : elements) {
                        writer.push(end, element);

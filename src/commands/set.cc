@@ -24,7 +24,7 @@ void sadd(WriteContext& ctx, Args args) {
   if (!set) return;
   const Args members = args.subspan(2);
   const auto added = add_elements(
-      ctx, args[1], set, members.size(), contract::kAddedByWriter, set_limits(ctx),
+      ctx, args[1], set, members.size(), set_limits(ctx),
       [members](types::SetWriter& writer, const auto& pause) {
         uint64_t count = 0;
         for (const std::string_view member : members) {

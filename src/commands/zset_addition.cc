@@ -179,20 +179,33 @@ std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string
     if (change.changes != 0) ctx.keys.notify(types::notify::kZset, "zadd", ctx.db, key);
     return change;
   };
-  if (!is_large_addition(ctx, set.record(), scores.size(), contract::kScoredByWriter)) {
-    return tell(add_singly(*set, members, scores, options));
+  // With each of them a leaf of the order is written.
+  const Adding way = way_of_adding(ctx, set.record(), scores.size(),
+                                   {.most = contract::kScoredByWriter, .written = 16});
+  if (way == Adding::kInWriter) return tell(add_singly(*set, members, scores, options));
+  const auto kept = std::make_shared<const std::vector<double>>(std::move(scores));
+  const types::SortedSetLimits limits = zset_limits(ctx);
+  if (way == Adding::kBeside) {
+    const auto change = data::change_beside(
+        ctx, key, set.record(),
+        changes_by<types::SortedSetWriter>(
+            ctx, key, storage::ValueType::kSortedSet, limits,
+            [members, kept, options](types::SortedSetWriter& writer, const auto&) {
+              return add_singly(writer, members, *kept, options);
+            },
+            [](types::KeyReader&, const types::Record&) { return true; }));
+    return change ? std::optional(tell(*change)) : std::nullopt;
   }
   const auto value = data::build_value(
       ctx, {.sources = contract::Args(&key, 1), .is_large = true},
-      [db = ctx.db, key, members, options, limits = zset_limits(ctx),
-       scores = std::make_shared<const std::vector<double>>(std::move(scores))](
-          types::KeyReader& keys, const types::PutElement& put) {
+      [db = ctx.db, key, members, options, limits, kept](types::KeyReader& keys,
+                                                         const types::PutElement& put) {
         types::Record before;
         const auto found = types::find_as(keys, db, key, storage::ValueType::kSortedSet, &before);
         // The key has changed, and the command runs again.
         if (found == types::Found::kWrongType) return types::BuiltValue{};
         if (found == types::Found::kAbsent) before = {};
-        return add_together(keys.data(), before, members, *scores, options, limits, put);
+        return add_together(keys.data(), before, members, *kept, options, limits, put);
       });
   if (!value) return std::nullopt;
   return tell(store_added(ctx, key, set.record(), *value));

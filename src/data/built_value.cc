@@ -11,6 +11,7 @@
 #include "src/data/sandbox.h"
 #include "src/data/store.h"
 #include "src/types/collection.h"
+#include "src/types/counted_order.h"
 #include "storage/check.h"
 
 namespace ingot::data {
@@ -85,47 +86,57 @@ types::PutElement into(BuiltCollection& collection, types::KeyReader& keys) {
   };
 }
 
-// Makes a value: its elements go into the collection.
-using Build = std::function<BuiltValue(types::KeyReader& keys, BuiltCollection& collection,
-                                       SpillSort& taken)>;
+// What the pool makes of some keys' values.
+struct OfSources : contract::PoolResult {
+  Names source_states;
+};
+
+// `fill` makes the result, which begins as Result(services). Not at all where a transaction has
+// made another collection of a source, which no view shows.
+template <typename Result>
+std::shared_ptr<Result> make_beside(
+    contract::WriteContext& ctx, contract::Args sources, bool here,
+    const std::function<void(types::KeyReader& keys, Result& result)>& fill) {
+  const Names names(sources.begin(), sources.end());
+  const bool in_transaction = !ctx.may_block;
+  const Names expected = in_transaction ? states(ctx.keys, ctx.db, names) : Names();
+  // They changed while it was made: not a second time.
+  if (ctx.earlier) ctx.hold({});
+  return ctx.from_pool<Result>(
+      [&](const Result& made) { return made.source_states == states(ctx.keys, ctx.db, names); },
+      [&services = ctx.data, db = ctx.db, names, expected, fill](types::KeyReader& view) {
+        SourcesOfTransaction keys(view, db, names, expected);
+        auto result = std::make_shared<Result>(services);
+        result->source_states = states(keys, db, names);
+        if (expected.empty() || expected == result->source_states) fill(keys, *result);
+        return result;
+      },
+      here);
+}
 
 // A value whose elements are in the engine already, and what was taken to make it.
-struct BuiltBeside : contract::PoolResult {
-  // `expected` is what the states must be for the value to be good, or nothing.
-  BuiltBeside(Services& services, types::KeyReader& keys, int db, const Names& sources,
-              const Names& expected, const Build& build)
-      : collection(services),
-        taken(std::make_shared<SpillSort>(services)),
-        source_states(states(keys, db, sources)),
-        value(expected.empty() || expected == source_states ? build(keys, collection, *taken)
-                                                            : BuiltValue()) {
-    collection.flush();
-    latch_failure(keys, collection.status());
-    latch_failure(keys, taken->finish());
-  }
+struct BuiltBeside : OfSources {
+  explicit BuiltBeside(Services& services)
+      : collection(services), taken(std::make_shared<SpillSort>(services)) {}
 
   BuiltCollection collection;
   std::shared_ptr<SpillSort> taken;
-  const Names source_states;
-  const BuiltValue value;
+  BuiltValue value;
 };
+
+// `build` makes the value; its elements go into the collection.
+using Build = std::function<BuiltValue(types::KeyReader& keys, BuiltCollection& collection,
+                                       SpillSort& taken)>;
 
 std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Recipe& recipe,
                                           const Build& build) {
-  const Names sources(recipe.sources.begin(), recipe.sources.end());
-  const bool in_transaction = !ctx.may_block;
-  const Names expected = in_transaction ? states(ctx.keys, ctx.db, sources) : Names();
-  // They changed while it was built: not a second time.
-  if (ctx.earlier) ctx.hold({});
-  return ctx.from_pool<BuiltBeside>(
-      [&](const BuiltBeside& made) {
-        return made.source_states == states(ctx.keys, ctx.db, sources);
-      },
-      [&services = ctx.data, db = ctx.db, sources, expected, build](types::KeyReader& view) {
-        SourcesOfTransaction keys(view, db, sources, expected);
-        return std::make_shared<BuiltBeside>(services, keys, db, sources, expected, build);
-      },
-      ctx.in_place || recipe.by_writer);
+  return make_beside<BuiltBeside>(ctx, recipe.sources, ctx.in_place || recipe.by_writer,
+                                  [build](types::KeyReader& keys, BuiltBeside& built) {
+                                    built.value = build(keys, built.collection, *built.taken);
+                                    built.collection.flush();
+                                    latch_failure(keys, built.collection.status());
+                                    latch_failure(keys, built.taken->finish());
+                                  });
 }
 
 // The value with its collection; nothing when reading failed.
@@ -192,6 +203,15 @@ BuiltValue changed_value(Services& services, types::KeyReader& keys, int db, con
   return value;
 }
 
+// Changes of a collection that were made in a sandbox, at a view.
+struct ChangedBeside : OfSources {
+  explicit ChangedBeside(Services& /*services*/) {}
+
+  std::unique_ptr<Sandbox> sandbox;
+  types::Record after;
+  Change change;
+};
+
 }  // namespace
 
 BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make) {
@@ -231,6 +251,33 @@ std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string
                    });
   if (!built) return std::nullopt;
   return built->value.changes == 0 ? built->value : link(ctx, *built);
+}
+
+std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_view key,
+                                    const types::Record& before, const Changes& changes) {
+  const auto made = make_beside<ChangedBeside>(
+      ctx, contract::Args(&key, 1), /*here=*/false,
+      [&services = ctx.data, db = ctx.db, name = std::string(key), changes](types::KeyReader& keys,
+                                                                            ChangedBeside& result) {
+        types::Record source;
+        if (!keys.peek(db, name, &source) || !changes.any(keys, source)) return;
+        result.sandbox = std::make_unique<Sandbox>(services.store.engine(), keys.data().snapshot(),
+                                                   keys.databases(), keys.now_ms());
+        types::KeyWriter& sandbox = result.sandbox->keys();
+        const Change change = changes.make(sandbox, &source, [] {});
+        if (change.changes != 0 && sandbox.peek(db, name, &result.after)) result.change = change;
+        if (sandbox.data().failed()) keys.data().latch_error(sandbox.data().error());
+      });
+  if (!made) return std::nullopt;
+  if (made->change.changes == 0) return made->change;
+  made->sandbox->overlay().each_element(
+      [&](Space space, std::string_view element, const std::string_view* record) {
+        record != nullptr ? ctx.keys.overlay().put(space, element, *record)
+                          : ctx.keys.overlay().remove(space, element);
+        if (space == Space::kOrder) types::follow_order(ctx.keys.orders(), element, record);
+      });
+  ctx.keys.store(ctx.db, key, &before, made->after.metadata());
+  return made->change;
 }
 
 std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,

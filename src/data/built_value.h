@@ -63,6 +63,12 @@ struct Changes {
                                                              std::string_view key,
                                                              const Changes& changes);
 
+// The same where so few changes are made that the collection stays what it is: they are made beside
+// the writer, which repeats what they come to. Requires a collection, and not ctx.in_place.
+[[nodiscard]] std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_view key,
+                                                  const types::Record& before,
+                                                  const Changes& changes);
+
 // Of a small one.
 types::BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make);
 

@@ -406,6 +406,16 @@ void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
   put(next);
 }
 
+void follow_order(OrderIndex& index, std::string_view key, const std::string_view* record) {
+  if (key.size() <= kKeyPrefix) return;
+  const storage::CollectionId id = storage::read_be64(key);
+  const int level = key[kKeyPrefix - 1];
+  const std::string_view bound = key.substr(kKeyPrefix);
+  if (index.nodes(id, level) == nullptr) return;
+  if (record == nullptr) return index.erase(id, level, bound);
+  index.set(id, level, {.bound = std::string(bound), .count = storage::read_le64(*record)});
+}
+
 void CountedOrderBuilder::add(std::string_view item, bool marked) {
   INGOT_CHECK(leaf_.items.empty() || leaf_.items.back().bytes < item);
   // Not before the next item comes: the last record of a level has a bound of its own.

@@ -137,6 +137,10 @@ class CountedOrderWriter : public CountedOrder {
   OrderIndex& index_;
 };
 
+// What somebody else's writer changed of an order, for the index of this one: the key of a record
+// in the order space, and the record, or null when it went.
+void follow_order(OrderIndex& index, std::string_view key, const std::string_view* record);
+
 // Makes a sequence of which nothing is there yet.
 class CountedOrderBuilder : CountedOrderForm {
  public:

@@ -20,6 +20,8 @@ FILLED = {
     "set": ["SADD", "set", *(name(n) for n in range(COUNT))],
     "hash": ["HSET", "hash", *(word for n in range(COUNT) for word in (name(n), b"v%d" % n))],
     "list": ["RPUSH", "list", *(name(n % 5000) for n in range(COUNT))],
+    # Much larger than what comes to it.
+    "large": ["ZADD", "large", *(word for n in range(30_000) for word in (b"%d" % (n // 3), name(n)))],
     "gapped": ["RPUSH", "gapped", *(name(n % 5000) for n in range(COUNT))],
     "stream": None,
     "none": None,
@@ -116,6 +118,10 @@ ADDITIONS = [
     ("none", "", ["LPUSH", "k", *NEW]),
     ("none", "", ["RPUSHX", "k", *NEW]),
     ("hash", "", ["RPUSH", "k", *NEW]),
+    ("large", "", ["ZADD", "k", *pairs(NUMBERS, NEW)[:3000]]),
+    ("large", "", ["ZADD", "k", "CH", *pairs(NUMBERS, NAMES)[:2000], *pairs("7", NEW)[:2000], *pairs("8", NAMES)[:200]]),
+    ("large", "", ["ZADD", "k", "XX", *pairs(NUMBERS, NEW)[:3000]]),
+    ("gapped", "", ["LPUSH", "k", *NEW]),
     ("gapped", "", ["RPUSH", "k", *NEW, *NEW]),
     ("gapped", "", ["LPUSH", "k", *NEW, *NEW]),
 ]
@@ -131,7 +137,7 @@ AFTERWARDS = {
                ["XPENDING", "k", "other"], ["XPENDING", "k", "group"], ["XACK", "k", "group", "5100-1", "100-1"],
                ["XREADGROUP", "GROUP", "group", "b", "COUNT", "3", "STREAMS", "k", "0"]],
 }  # fmt: skip
-AFTERWARDS["lexset"] = AFTERWARDS["zset"]
+AFTERWARDS["lexset"] = AFTERWARDS["large"] = AFTERWARDS["zset"]
 AFTERWARDS["gapped"] = AFTERWARDS["list"]
 # Whatever was made where there was nothing.
 AFTERWARDS["none"] = [["SADD", "k", "x", "new000001"], ["SCARD", "k"], ["SISMEMBER", "k", "new000001"],
