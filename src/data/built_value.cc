@@ -86,8 +86,9 @@ types::PutElement into(BuiltCollection& collection, types::KeyReader& keys) {
   };
 }
 
-// What the pool makes of some keys' values.
+// What the pool makes of some keys' values. It is good while they are as they were.
 struct OfSources : contract::PoolResult {
+  bool is_made = false;
   Names source_states;
 };
 
@@ -103,12 +104,15 @@ std::shared_ptr<Result> make_beside(
   // They changed while it was made: not a second time.
   if (ctx.earlier) ctx.hold({});
   return ctx.from_pool<Result>(
-      [&](const Result& made) { return made.source_states == states(ctx.keys, ctx.db, names); },
+      [&](const Result& result) {
+        return result.is_made && result.source_states == states(ctx.keys, ctx.db, names);
+      },
       [&services = ctx.data, db = ctx.db, names, expected, fill](types::KeyReader& view) {
         SourcesOfTransaction keys(view, db, names, expected);
         auto result = std::make_shared<Result>(services);
         result->source_states = states(keys, db, names);
-        if (expected.empty() || expected == result->source_states) fill(keys, *result);
+        result->is_made = expected.empty() || expected == result->source_states;
+        if (result->is_made) fill(keys, *result);
         return result;
       },
       here);

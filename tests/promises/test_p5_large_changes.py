@@ -10,7 +10,7 @@ import pytest
 from harness import Crew, check_key_count, timed_ms
 from memory_bound import limited
 from support.effort import FULL
-from support.servers import self_check
+from support.servers import Server, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis does all of it on one thread")
 
@@ -229,3 +229,37 @@ def test_kill_9_in_the_middle_of_a_removal(engine, kind, rng):
                     assert client.call("ZSCORE", "k", name(0)).is_null() == (left != count)
                     assert client.call("ZRANK", "k", name(count - 1)).value == left - 1
                 check_key_count(client, 2)
+
+
+@pytest.mark.seconds(60)
+def test_transactions_while_others_change_their_key(engine):
+    """What was built of another state than the transaction sees is not taken, be it of nothing."""
+    few, many = 3000, 5000
+    fresh = {
+        "list": lambda turn: ("RPUSH", "list", *(b"%d.%d" % (turn, n) for n in range(many))),
+        "set": lambda turn: ("SADD", "set", *(b"%d.%d" % (turn, n) for n in range(many))),
+        "zset": lambda turn: ("ZADD", "zset", *(w for n in range(many) for w in (n, b"%d.%d" % (turn, n)))),
+        "hash": lambda turn: ("HSET", "hash", *(w for n in range(many) for w in (b"%d.%d" % (turn, n), b"v"))),
+    }
+    small = [("RPUSH", "list", "x"), ("LPOP", "list"), ("SADD", "set", "x"), ("SREM", "set", "x"),
+             ("ZINCRBY", "zset", 1, "x"), ("HINCRBY", "hash", "x", 1)]  # fmt: skip
+
+    def change(stop):
+        with server.client(timeout=60) as other:
+            while not stop.is_set():
+                assert not any(reply.is_error() for reply in other.pipeline(small))
+
+    with Server.ingot(engine) as server, server.client(timeout=60) as client:
+        for turn in range(60 if FULL else 12):
+            for kind in fresh:
+                client.call("DEL", kind)
+                fill(client, kind, kind, few)
+            with Crew() as crew:
+                crew.add(change, crew.stop)
+                for kind, command in fresh.items():
+                    before = size(client, kind, kind)
+                    replies = client.pipeline([["MULTI"], command(turn), ["EXEC"]])[-1].value
+                    assert replies[0].value >= many, (kind, turn, str(replies)[:100])
+                    assert size(client, kind, kind) >= before + many - 2, (kind, turn)
+                client.pipeline([["MULTI"], ["COPY", "set", "copy", "REPLACE"], ["EXEC"]])
+                assert client.call("TYPE", "copy").value == b"set"
