@@ -107,6 +107,10 @@ void encode_metadata(const Metadata& metadata, std::string* out) {
   out->append(metadata.payload);
 }
 
+bool has_collection(std::string_view record) {
+  return !record.empty() && (static_cast<uint8_t>(record[0]) & kHasCollection) != 0;
+}
+
 bool decode_metadata(std::string_view record, Metadata* out) {
   if (record.empty()) return false;
   auto header = static_cast<uint8_t>(record[0]);

@@ -85,6 +85,7 @@ struct Metadata {
 void encode_metadata(const Metadata& metadata, std::string* out);  // replaces *out
 // False when the bytes are not a record of this version.
 [[nodiscard]] bool decode_metadata(std::string_view record, Metadata* out);
+bool has_collection(std::string_view record);  // as decoding would tell
 
 // --- kData: elements and string chunks; each value begins with a flag byte (0: no field expiry)
 

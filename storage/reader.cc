@@ -1,6 +1,8 @@
 // Readers over an engine: one that may wait for the disk and one that may not.
 #include "storage/reader.h"
 
+#include <cstring>
+
 namespace ingot::storage {
 
 namespace {
@@ -87,24 +89,52 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
   return std::make_unique<StoppableCursor>(std::move(cursor), stopped_);
 }
 
-bool SingleProbe::get(Space space, std::string_view key, std::string* value) {
+bool KeyProbe::get_record(std::string_view key, std::string* value) {
+  Status status;
+  RecordCache::Ticket ticket = 0;
+  if (cache_ != nullptr && cache_->get(key, value, &ticket)) return true;
+  const Lookup found = engine_.get(nullptr, Space::kMeta, key, Tier::kCacheOnly, value, &status);
+  if (cache_ != nullptr && found == Lookup::kFound) cache_->fill(key, *value, ticket);
+  return settle(found, std::move(status));
+}
+
+bool KeyProbe::get(Space space, std::string_view key, std::string* value) {
   if (failed()) return false;
-  if (used_) {
+  const bool is_first = reads_ == 0;
+  const bool is_record = space == Space::kMeta;
+  if (is_record != is_first || (!is_first && record_bytes_ == 0)) {
     needs_snapshot_ = true;
     latch_miss();
     return false;
   }
-  used_ = true;
+  ++reads_;
+  if (is_first) {
+    if (!get_record(key, value)) return false;
+    keep(key, *value);
+    return true;
+  }
   Status status;
-  RecordCache::Ticket ticket = 0;
-  const bool cached = cache_ != nullptr && space == Space::kMeta;
-  if (cached && cache_->get(key, value, &ticket)) return true;
   const Lookup found = engine_.get(nullptr, space, key, Tier::kCacheOnly, value, &status);
-  if (cached && found == Lookup::kFound) cache_->fill(key, *value, ticket);
   return settle(found, std::move(status));
 }
 
-std::unique_ptr<Cursor> SingleProbe::cursor(Space, std::string_view, std::string_view) {
+void KeyProbe::keep(std::string_view key, std::string_view record) {
+  if (!has_collection(record) || key.size() + record.size() > kept_.size()) return;
+  key_bytes_ = key.size();
+  record_bytes_ = record.size();
+  std::memcpy(kept_.data(), key.data(), key.size());
+  std::memcpy(kept_.data() + key.size(), record.data(), record.size());
+}
+
+bool KeyProbe::confirm() {
+  if (reads_ < 2) return true;
+  std::string now;
+  if (get_record(kept_key(), &now) && now == kept_record()) return true;
+  needs_snapshot_ = true;
+  return false;
+}
+
+std::unique_ptr<Cursor> KeyProbe::cursor(Space, std::string_view, std::string_view) {
   needs_snapshot_ = true;
   latch_miss();
   return std::make_unique<EmptyCursor>();

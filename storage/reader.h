@@ -5,6 +5,7 @@
 // produced is thrown away. One thread at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -107,26 +108,40 @@ class EngineReader : public Reader {
   std::function<bool()> stopped_;
 };
 
-// One lookup of the latest state in memory. A second read would not be of the same state as the
-// first, so it latches: needs_snapshot() tells that apart from a cache miss.
-class SingleProbe : public Reader {
+// Lookups of one key's record, and then of elements of its collection, of the latest state in
+// memory. The record has a revision that every change of the elements changes: as long as it is the
+// same in the end, all that was read in between is of one state. Whatever needs more latches:
+// needs_snapshot() tells that apart from a cache miss.
+class KeyProbe : public Reader {
  public:
   // `cache` may be null; it outlives the probe, as the engine does.
-  SingleProbe(Engine& engine, RecordCache* cache) : engine_(engine), cache_(cache) {}
+  KeyProbe(Engine& engine, RecordCache* cache) : engine_(engine), cache_(cache) {}
 
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;
+  // After the last read: whether it was all of one state. If not, it needs a snapshot.
+  [[nodiscard]] bool confirm();
   bool needs_snapshot() const { return needs_snapshot_; }
 
  protected:
   uint64_t walk_max() const override { return 0; }
 
  private:
+  bool get_record(std::string_view key, std::string* value);
+  void keep(std::string_view key, std::string_view record);
+  std::string_view kept_key() const { return {kept_.data(), key_bytes_}; }
+  std::string_view kept_record() const { return {kept_.data() + key_bytes_, record_bytes_}; }
+
   Engine& engine_;
   RecordCache* cache_;
-  bool used_ = false;
+  size_t reads_ = 0;
   bool needs_snapshot_ = false;
+  // The first read's key and record; nothing when there are no elements, or they are long, as that
+  // of a large collection seldom is.
+  std::array<char, 256> kept_;  // not initialised: most have one read
+  size_t key_bytes_ = 0;
+  size_t record_bytes_ = 0;
 };
 
 }  // namespace ingot::storage

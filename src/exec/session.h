@@ -92,8 +92,10 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   // --- session_reads.cc
   Step read(const contract::QueuedCommand& queued);
   bool probe(const contract::QueuedCommand& queued);
+  // `probe` is `data`, or null when that reads a view.
   bool try_read(const contract::QueuedCommand& queued, storage::Reader& data,
-                const types::DatabaseMap& databases, std::shared_ptr<const data::View> view);
+                const types::DatabaseMap& databases, std::shared_ptr<const data::View> view,
+                storage::KeyProbe* probe);
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
                         const contract::CommandRow& exec_row);

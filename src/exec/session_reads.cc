@@ -15,7 +15,7 @@ using storage::Tier;
 
 namespace {
 
-// One lookup of one key needs no view to be of one state.
+// Lookups of one key need no view to be of one state.
 bool has_one_key(const contract::CommandRow& row) {
   if (row.keys.size() != 1) return false;
   const contract::KeySpec& spec = *row.keys.begin();
@@ -104,8 +104,8 @@ bool Session::probe(const QueuedCommand& queued) {
   metrics::add(services_.data.stats.probes);
   bool answered = false;
   if (!run_view_ && has_one_key(*queued.row) && databases_.settled()) {
-    storage::SingleProbe data(services_.data.store.engine(), &services_.data.store.cache());
-    answered = try_read(queued, data, *databases_.map, nullptr);
+    storage::KeyProbe data(services_.data.store.engine(), &services_.data.store.cache());
+    answered = try_read(queued, data, *databases_.map, nullptr, &data);
     if (!answered && data.missed() && !data.needs_snapshot()) {
       run_view_ = services_.data.store.view();
       return false;
@@ -115,15 +115,15 @@ bool Session::probe(const QueuedCommand& queued) {
     if (!run_view_) run_view_ = services_.data.store.view();
     storage::EngineReader data(services_.data.store.engine(), run_view_->snapshot(),
                                Tier::kCacheOnly);
-    answered = try_read(queued, data, run_view_->databases(), run_view_);
+    answered = try_read(queued, data, run_view_->databases(), run_view_, nullptr);
   }
   if (answered) metrics::add(services_.data.stats.probe_hits);
   return answered;
 }
 
 bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
-                       const types::DatabaseMap& databases,
-                       std::shared_ptr<const data::View> view) {
+                       const types::DatabaseMap& databases, std::shared_ptr<const data::View> view,
+                       storage::KeyProbe* probe) {
   Accounting accounting(services_, *queued.row);
   types::KeyReader keys(data, databases, now_ms_, &services_.data.store.access());
   scratch_.clear();
@@ -133,7 +133,7 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
       services_,
       {.row = *queued.row, .command = *queued.command, .db = client_->db, .client_id = client_->id},
       std::move(view), keys, reply);
-  if (data.failed()) return false;
+  if (data.failed() || (probe != nullptr && !probe->confirm())) return false;
   // A flush or a swap in between: the lookup may have mixed two states.
   if (latest && !services_.data.store.databases_still(databases_.version)) return false;
   accounting.kept(reply, &keys);
