@@ -30,6 +30,7 @@ class Server::Impl {
  private:
   static std::vector<std::unique_ptr<IoLoop>> make_loops(ServerState& state) {
     std::vector<std::unique_ptr<IoLoop>> loops;
+    loops.reserve(static_cast<size_t>(state.options.io_threads));
     for (int i = 0; i < state.options.io_threads; ++i) {
       loops.push_back(std::make_unique<IoLoop>(i, state));
     }
@@ -37,6 +38,7 @@ class Server::Impl {
   }
   static std::vector<IoLoop*> pointers(const std::vector<std::unique_ptr<IoLoop>>& loops) {
     std::vector<IoLoop*> result;
+    result.reserve(loops.size());
     for (const auto& loop : loops) result.push_back(loop.get());
     return result;
   }

@@ -55,7 +55,7 @@ class DataCheck {
   void check_element(std::string_view key, std::string_view value);
   void check_order(std::string_view key);
   void check_counts();
-  void say(std::string text) { problem_(text); }
+  void say(const std::string& text) { problem_(text); }
 
   storage::Engine& engine_;
   storage::EngineReader data_;

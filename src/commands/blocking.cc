@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "src/contract/args.h"
 
@@ -46,7 +47,7 @@ std::optional<int64_t> wait_until_ms(contract::WriteContext& ctx, std::string_vi
 void wait_for(contract::WriteContext& ctx, contract::Args keys, int64_t until_ms,
               std::string memory) {
   if (!ctx.may_block) return ctx.reply.null_array();
-  ctx.block({.keys = {keys.begin(), keys.end()}, .until_ms = until_ms, .memory = memory});
+  ctx.block({.keys = {keys.begin(), keys.end()}, .until_ms = until_ms, .memory = std::move(memory)});
 }
 
 std::optional<PopSeveral> read_pop_several(contract::WriteContext& ctx, contract::Args args,

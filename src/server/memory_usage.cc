@@ -61,7 +61,7 @@ MemoryUsage memory_usage() {
 std::string allocator_name() {
   if (mallctl == nullptr) return "libc";
   const char* version = "";
-  size_t bytes = sizeof version;
+  size_t bytes = sizeof version;  // NOLINT(bugprone-sizeof-expression): of the pointer
   mallctl("version", &version, &bytes, nullptr, 0);
   const std::string text(version);  // "5.3.0-0-g54eaed1d..."
   return "jemalloc-" + text.substr(0, text.find('-'));

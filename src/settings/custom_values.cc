@@ -28,7 +28,7 @@ Values without_empty(Values values) {
   return values.size() == 1 && values[0].empty() ? Values{} : values;
 }
 
-std::string empty_quoted(std::string text) {
+std::string empty_quoted(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
 

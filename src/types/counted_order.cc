@@ -409,7 +409,7 @@ void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
 void follow_order(OrderIndex& index, std::string_view key, const std::string_view* record) {
   if (key.size() <= kKeyPrefix) return;
   const storage::CollectionId id = storage::read_be64(key);
-  const int level = key[kKeyPrefix - 1];
+  const auto level = static_cast<uint8_t>(key[kKeyPrefix - 1]);
   const std::string_view bound = key.substr(kKeyPrefix);
   if (index.nodes(id, level) == nullptr) return;
   if (record == nullptr) return index.erase(id, level, bound);

@@ -51,12 +51,14 @@ Status RocksdbEngine::reclaim(GarbageKind kind, Reclaimed* out) {
   DeadIds& dead_ids = dead(kind);
   if (dead_ids.size() == 0) return {};
   if (Status status = flush_dead(); !status.ok()) return status;
+  // Before the tables are listed: what a flush of others writes meanwhile is not among them.
+  const uint32_t flushed = flushed_epoch(kind);
   std::vector<Table> tables;
   if (Status status = list_tables(kind, &tables); !status.ok()) return status;
 
   std::vector<PlanTable> notes;
   for (Table& table : tables) notes.push_back(std::move(table.plan));
-  ReclaimPlan plan = plan_reclaim(dead_ids, flushed_epoch(kind), notes);
+  ReclaimPlan plan = plan_reclaim(dead_ids, flushed, notes);
   for (size_t i = 0; i < tables.size(); ++i) {
     tables[i].plan = std::move(notes[i]);
     tables[i].dead_share = plan.dead_share[i];

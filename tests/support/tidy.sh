@@ -8,6 +8,5 @@ cmake -S . -B build/tidy -G Ninja -DCMAKE_BUILD_TYPE=Debug -DINGOT_TESTS=OFF -DC
     -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
 [ $# -gt 0 ] || set -- $(sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/tidy/compile_commands.json)
 # clang 16 takes g++ 12's <expected> only when it says that it knows concepts as C++20 has them.
-# It crashes over storage/salvage/salvage.cc (bugprone-unchecked-optional-access), and tells so; the rest goes on.
 printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c '"$0" "$@" || [ $? -gt 128 ]' "$tidy" -p build/tidy --quiet --checks=-bugprone-suspicious-include --extra-arg=-std=c++2b \
     --extra-arg=-D__cpp_concepts=202002L --extra-arg=-Wno-builtin-macro-redefined --extra-arg=-Wno-macro-redefined

@@ -125,7 +125,7 @@ bool Input::encoded_string(uint64_t encoding, std::string* out) {
   if (encoding == kInt8) {
     uint8_t number;
     if (!byte(&number)) return false;
-    value = static_cast<int8_t>(number);
+    value = static_cast<int8_t>(number);  // NOLINT(bugprone-signed-char-misuse): a number
   } else if (encoding == kInt16) {
     uint16_t number;
     if (!le16(&number)) return false;

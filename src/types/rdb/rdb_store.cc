@@ -116,6 +116,7 @@ Stream read_stream_object(storage::Reader& data, const Record& record, Budget& b
 void store_group(StreamWriter& writer, const Stream::Group& from) {
   StreamGroup group = writer.create_group(from.name, from.last_id, from.entries_read);
   std::vector<StreamConsumer> consumers;
+  consumers.reserve(from.consumers.size());
   for (const Stream::Consumer& consumer : from.consumers) {
     consumers.push_back(writer.create_consumer(&group, consumer.name, consumer.seen_ms));
   }
