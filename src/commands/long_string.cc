@@ -34,7 +34,8 @@ struct Span {
 
 // Context: a ReadContext with its view, or a WriteContext without one.
 template <typename Context>
-void reply_span(Context& ctx, const ViewPtr& view, const Record& record, Span span, uint64_t held_max) {
+void reply_span(Context& ctx, const ViewPtr& view, const Record& record, Span span,
+                uint64_t held_max) {
   if (!record.collection()) return ctx.reply.bulk(record.payload().substr(span.offset, span.bytes));
   if (span.bytes > held_max) {
     auto source = data::stream_string(
