@@ -293,7 +293,7 @@ TEST_CASE("the space of keys that were removed one by one comes back when room i
 }
 
 TEST_CASE("what is told to be gone has no key left, whoever flushes meanwhile", "[reclaim]") {
-  TestEngine engine(GENERATE("rocksdb", "leveldb"));
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
   INFO(engine.name());
   const auto owned = [&](Space space, uint64_t id) {
     const KeyRange range = element_range(id);
@@ -305,7 +305,7 @@ TEST_CASE("what is told to be gone has no key left, whoever flushes meanwhile", 
   // A minute shows what goes wrong once in a hundred thousand ids.
   const char* const seconds = std::getenv("INGOT_RECLAIM_SECONDS");
   const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 3);
+                   std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 2);
   const auto goes_on = [&] { return std::chrono::steady_clock::now() < end; };
   std::mutex mutex;
   std::vector<uint64_t> dying;  // guarded by mutex
