@@ -66,8 +66,8 @@ def encode(*words):
     return b"".join(parts)
 
 
-def send_all(server, commands):
-    """A pipeline without end; each reply is one line."""
+def send_all(server, commands, reply_lines=1):
+    """A pipeline without end; each reply has so many lines."""
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         sent = 0
 
@@ -87,9 +87,9 @@ def send_all(server, commands):
                 continue
             connection.sendall(b"".join(buffer))
             ahead = drain(waiting + ahead)
-            waiting, sent, buffer = len(buffer), 0, []
+            waiting, sent, buffer = reply_lines * len(buffer), 0, []
         connection.sendall(b"".join(buffer))
-        drain(waiting + ahead + len(buffer))
+        drain(waiting + ahead + reply_lines * len(buffer))
 
 
 def discard_reply(server, *words, idle=600):
@@ -241,7 +241,8 @@ def removals(server, count):
     rows = []
     for command, removing in scenes.items():
         filling = fill_collection(command, count)
-        rows.append(scene(server, f"{command.decode()} of {count}", send_all, server, filling))
+        reply_lines = 2 if command == b"XADD" else 1  # its reply is a bulk string
+        rows.append(scene(server, f"{command.decode()} of {count}", send_all, server, filling, reply_lines))
         for words in removing:
             title = " ".join(word.decode() for word in words[:4])
             rows.append(scene(server, title, discard_reply, server, *words))

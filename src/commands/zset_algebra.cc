@@ -178,6 +178,7 @@ void store_combination(WriteContext& ctx, Args args, const Form& form) {
   if (!read_query(ctx, args.subspan(2), form, &query)) return;
   const Args names = args.subspan(3, query.sources.size());
   std::vector<double> weights;
+  weights.reserve(query.sources.size());
   for (const types::CombinedSource& source : query.sources) weights.push_back(source.weight);
   const Combination combination(ctx.keys.data(), form.operation, std::move(query.sources));
   store_result(
