@@ -39,7 +39,7 @@ void reply_span(Context& ctx, const ViewPtr& view, const Record& record, Span sp
   if (!record.collection()) return ctx.reply.bulk(record.payload().substr(span.offset, span.bytes));
   if (span.bytes > held_max) {
     auto source = data::stream_string(
-        ctx.data, ctx.keys, std::move(view),
+        ctx.data, ctx.keys, view,
         {.id = record.collection()->id, .offset = span.offset, .bytes = span.bytes});
     if (source) ctx.reply.stream({.bytes = span.bytes, .source = std::move(source)});
     return;

@@ -181,7 +181,7 @@ void Session::submit_job() {
   writer_.submit(std::move(assembling_));
 }
 
-void Session::on_job_done(SlotPtr slot, contract::EncodedReply reply, bool given_up) {
+void Session::on_job_done(const SlotPtr& slot, contract::EncodedReply reply, bool given_up) {
   slot->reply = std::move(reply);
   complete(*slot);
   job_in_flight_ = false;
@@ -203,7 +203,7 @@ void Session::complete(Slot& slot) {
   held_bytes_ += slot.reply.bytes.size();
 }
 
-void Session::on_read_done(SlotPtr slot) {
+void Session::on_read_done(const SlotPtr& slot) {
   complete(*slot);
   --reads_in_flight_;
   if (connection_ == nullptr) return;

@@ -67,8 +67,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   bool idle() const;
   bool output_full() const;
   void submit_job();
-  void on_job_done(SlotPtr slot, contract::EncodedReply reply, bool given_up);
-  void on_read_done(SlotPtr slot);
+  void on_job_done(const SlotPtr& slot, contract::EncodedReply reply, bool given_up);
+  void on_read_done(const SlotPtr& slot);
   void complete(Slot& slot);
   void end_exclusive();
 

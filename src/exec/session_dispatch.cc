@@ -126,7 +126,8 @@ void Session::enqueue_in_multi(QueuedCommand queued) {
   if (!client_->multi_failed) {
     if (client_->queue.empty()) queued_bytes_ = 0;
     size_t bytes = kQueuedBytes;
-    for (const std::string_view arg : queued.command->args) bytes += arg.size() + sizeof(arg);
+    for (const std::string_view arg : queued.command->args)
+      bytes += arg.size() + sizeof(std::string_view);
     if (!connection_->may_hold_input(queued_bytes_ + bytes)) {
       client_->queue.clear();
       return reject(queued.row, contract::kOutOfMemory);

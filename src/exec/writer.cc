@@ -101,15 +101,16 @@ void Writer::stop() {
 }
 
 void Writer::enqueue(Item item) {
-  bool wake = false;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (!stopped_) {
       queue_.push_back(std::move(item));
-      wake = std::exchange(sleeping_, false);
+      const bool wake = std::exchange(sleeping_, false);
+      lock.unlock();
+      if (wake) wake_.notify_one();
+      return;
     }
   }
-  if (wake) wake_.notify_one();
   if (!item.job) return;
   refuse_rest(*item.job, "ERR server is shutting down");
   net::IoThread& thread = *item.job->thread;

@@ -57,6 +57,7 @@ Status RocksdbEngine::reclaim(GarbageKind kind, Reclaimed* out) {
   if (Status status = list_tables(kind, &tables); !status.ok()) return status;
 
   std::vector<PlanTable> notes;
+  notes.reserve(tables.size());
   for (Table& table : tables) notes.push_back(std::move(table.plan));
   ReclaimPlan plan = plan_reclaim(dead_ids, flushed, notes);
   for (size_t i = 0; i < tables.size(); ++i) {
