@@ -14,7 +14,7 @@
 
 namespace ingot::commands {
 
-// How many elements come to a collection.
+// How elements come to a collection: who adds them.
 enum class Adding : uint8_t {
   kInWriter,
   kBeside,  // in the pool; the writer repeats what they come to
@@ -34,16 +34,15 @@ struct AddingCost {
 inline Adding way_of_adding(const contract::WriteContext& ctx, const types::Record& record,
                             uint64_t elements, const AddingCost& cost) {
   constexpr uint64_t kRewrittenMax = 16;
-  constexpr uint64_t kRepeatedMax = 16'384;  // they are held, and the writer has to put them all
   constexpr uint64_t kRewrittenForMany = 64;
   if (ctx.in_place || elements <= cost.most) return Adding::kInWriter;
-  const uint64_t rewritten = elements > kRepeatedMax
+  const uint64_t rewritten = elements > contract::kRepeatedByWriter
                                  ? kRewrittenForMany
                                  : std::clamp(elements / cost.most, cost.written, kRewrittenMax);
   if (!record.collection() || record.collection()->count <= rewritten * elements) {
     return Adding::kAnew;
   }
-  return elements <= kRepeatedMax ? Adding::kBeside : Adding::kInWriter;
+  return elements <= contract::kRepeatedByWriter ? Adding::kBeside : Adding::kInWriter;
 }
 
 // Stores what was made of the value of a key, if anything has changed.

@@ -1,4 +1,5 @@
 // Members of sets, one by one and all: SADD, SREM, SISMEMBER, SMEMBERS and their relatives.
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>

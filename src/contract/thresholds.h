@@ -27,10 +27,13 @@ inline constexpr uint64_t kStringByWriterBytes = 1 << 20;   // of a string that 
 inline constexpr size_t kRestoredByWriterBytes = 16 << 10;  // of a dump
 inline constexpr uint64_t kSplicedByWriterBytes = 4 << 20;  // of an argument that came large
 
-// A unit adds no more elements to a collection than these; more of them make a new one of it,
-// unless that is far larger (commands/large_addition.h).
+// A unit adds no more elements to a collection than these; the pool adds more of them, to it or to
+// a new one in its place, unless they are too many for that and it is far larger yet
+// (commands/large_addition.h).
 inline constexpr uint64_t kAddedByWriter = 4096;
 inline constexpr uint64_t kScoredByWriter = 1024;  // a leaf of their order for each
+// What the pool has added to a collection is held, and put once more by the writer.
+inline constexpr uint64_t kRepeatedByWriter = 16'384;
 // Nor does it remove more than this, or a new one is left.
 inline constexpr uint64_t kRemovedByWriter = 4096;
 // Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.

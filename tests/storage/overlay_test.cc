@@ -7,6 +7,7 @@
 #include <random>
 
 #include "storage/memory/memory_engine.h"
+#include "tests/storage/test_engine.h"
 
 using namespace ingot::storage;
 
@@ -136,6 +137,34 @@ TEST_CASE("the overlay keeps spaces apart", "[overlay]") {
 }
 
 // A walk that went on with the next change would have left out what the engine could not read.
+TEST_CASE("elements are handed out in order and forgotten, and nothing else is", "[overlay]") {
+  TestEngine engine("memory");
+  REQUIRE(engine.put(Space::kData, "b", "old").ok());
+  Overlay overlay(*engine, nullptr, Tier::kDisk);
+  overlay.put(Space::kMeta, "key", "record");
+  overlay.remove(Space::kExpiry, "gone");
+  overlay.put(Space::kOrder, "a", "leaf");
+  overlay.put(Space::kData, "c", "first");
+  overlay.put(Space::kData, "c", "last");
+  overlay.remove(Space::kData, "b");
+  CHECK(overlay.changes(Space::kOrder, "a", "b"));
+  CHECK_FALSE(overlay.changes(Space::kOrder, "b", "c"));
+  std::vector<std::string> taken;
+  overlay.take_elements([&](Space space, std::string_view key, const std::string_view* value) {
+    taken.push_back(std::string(space_name(space)) + " " + std::string(key) + " " +
+                    (value != nullptr ? std::string(*value) : "<removed>"));
+  });
+  CHECK(taken == std::vector<std::string>{"data b <removed>", "data c last", "order a leaf"});
+  CHECK(overlay.size() == 2);
+  std::string value;
+  CHECK(overlay.get(Space::kMeta, "key", &value));
+  CHECK(value == "record");
+  // Whoever took them has not written them.
+  CHECK(overlay.get(Space::kData, "b", &value));
+  CHECK(value == "old");
+  CHECK_FALSE(overlay.get(Space::kData, "c", &value));
+}
+
 TEST_CASE("a walk ends where the engine's memory ends", "[overlay]") {
   MemoryEngine engine{EngineOptions{}};
   const auto batch = engine.new_batch();
