@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 
+#include "src/commands/word_places.h"
 #include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/built_value.h"
@@ -48,14 +48,15 @@ std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args 
     removed.left = opened->finish();
     return removed;
   }
-  const auto rest =
-      leave_rest(ctx, args[1], opened.record(),
-                 [names, rest_without](types::KeyReader& keys, const types::Record& record,
-                                       const types::PutElement& put, data::SpillSort&) {
-                   const std::unordered_set<std::string_view> gone(names.begin(), names.end());
-                   return rest_without(keys, record, put,
-                                       [&](std::string_view name) { return gone.contains(name); });
-                 });
+  const auto rest = leave_rest(
+      ctx, args[1], opened.record(),
+      [names, rest_without](types::KeyReader& keys, const types::Record& record,
+                            const types::PutElement& put, data::SpillSort&) {
+        WordPlaces gone({.all = names});
+        for (uint32_t i = 0; i < names.size(); ++i) gone.insert(i);
+        return rest_without(keys, record, put,
+                            [&](std::string_view name) { return gone.find(name).has_value(); });
+      });
   if (!rest) return {};
   return Removed{.count = rest->value.changes, .left = rest->value.size != 0};
 }

@@ -2,7 +2,6 @@
 #include "src/commands/zset_addition.h"
 
 #include <algorithm>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -42,7 +41,7 @@ struct Counts {
   }
 };
 
-data::Change add_singly(types::SortedSetWriter& set, MemberWords members,
+data::Change add_singly(types::SortedSetWriter& set, Words members,
                         const std::vector<double>& scores, const AddOptions& options) {
   Counts counts;
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -60,11 +59,8 @@ data::Change add_singly(types::SortedSetWriter& set, MemberWords members,
 // turn. There may be millions, so this takes few bytes for each.
 class Merge {
  public:
-  Merge(MemberWords members, const std::vector<double>& scores)
-      : members_(members), scores_(scores) {
-    states_.resize(scores.size());
-    first_places_.reserve(scores.size());
-  }
+  Merge(Words members, const std::vector<double>& scores)
+      : members_(members), scores_(scores), states_(scores.size()), first_places_(members) {}
 
   // With the set that is there.
   void run(types::SortedSetReader& set, storage::Reader& data, bool limit_passed,
@@ -92,16 +88,16 @@ class Merge {
   bool limit_passed() const { return limit_passed_; }
 
   types::ScoreUpdates updates() {
-    for (const uint32_t place : first_places_) {
+    first_places_.for_each([this](uint32_t place) {
       if (states_[place].changes) changed_.push_back(place);
-    }
+    });
     std::ranges::sort(changed_, {}, [this](uint32_t place) { return at(place); });
     return {.count = changed_.size(),
             .at = [this](size_t index) { return at(changed_[index]); },
             .has =
                 [this](std::string_view member) {
                   const auto found = first_places_.find(member);
-                  return found != first_places_.end() && states_[*found].changes;
+                  return found && states_[*found].changes;
                 }};
   }
 
@@ -111,26 +107,9 @@ class Merge {
     bool is_there = false;
     bool changes = false;
   };
-  // Of a place: by the member that stands there.
-  struct Hash {
-    using is_transparent = void;
-    const MemberWords* members;
-    size_t operator()(std::string_view member) const {
-      return std::hash<std::string_view>()(member);
-    }
-    size_t operator()(uint32_t place) const { return (*this)((*members)[place]); }
-  };
-  struct Equal {
-    using is_transparent = void;
-    const MemberWords* members;
-    bool operator()(uint32_t a, uint32_t b) const { return (*members)[a] == (*members)[b]; }
-    bool operator()(std::string_view a, uint32_t b) const { return a == (*members)[b]; }
-    bool operator()(uint32_t a, std::string_view b) const { return (*members)[a] == b; }
-  };
-
   State& state_of(uint32_t place, types::SortedSetReader& set) {
     const auto [first, is_first] = first_places_.insert(place);
-    State& state = states_[*first];
+    State& state = states_[first];
     if (is_first) {
       const std::optional<double> score = set.score(members_[place]);
       state = {.score = score.value_or(0), .is_there = score.has_value()};
@@ -141,21 +120,19 @@ class Merge {
     return {states_[place].score, members_[place]};
   }
 
-  const MemberWords members_;
+  const Words members_;
   const std::vector<double>& scores_;
   std::vector<State> states_;  // of the first places; the others are unused
-  boost::unordered_flat_set<uint32_t, Hash, Equal> first_places_{0, Hash{&members_},
-                                                                 Equal{&members_}};
+  WordPlaces first_places_;
   std::vector<uint32_t> changed_;
   Counts counts_;
   bool limit_passed_ = false;
 };
 
 // The sorted set with the members, as if they had been added singly.
-types::BuiltValue add_together(storage::Reader& data, const types::Record& before,
-                               MemberWords members, const std::vector<double>& scores,
-                               const AddOptions& options, const types::SortedSetLimits& limits,
-                               const types::PutElement& put) {
+types::BuiltValue add_together(storage::Reader& data, const types::Record& before, Words members,
+                               const std::vector<double>& scores, const AddOptions& options,
+                               const types::SortedSetLimits& limits, const types::PutElement& put) {
   types::SortedSetReader reader(data, before);
   Merge merge(members, scores);
   merge.run(reader, data, before.limit_passed(), options, limits);
@@ -173,7 +150,7 @@ types::BuiltValue add_together(storage::Reader& data, const types::Record& befor
 }  // namespace
 
 std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string_view key,
-                                        OpenedSortedSet& set, MemberWords members,
+                                        OpenedSortedSet& set, Words members,
                                         std::vector<double> scores, const AddOptions& options) {
   const auto tell = [&](const data::Change& change) {
     if (change.changes != 0) ctx.keys.notify(types::notify::kZset, "zadd", ctx.db, key);

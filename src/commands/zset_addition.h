@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/commands/word_places.h"
 #include "src/commands/zset_key.h"
 #include "src/contract/context.h"
 #include "src/data/built_value.h"
@@ -26,21 +27,12 @@ enum class Added : uint8_t { kNothing, kNew, kUpdated, kSame, kNotANumber };
 // What becomes of a member that has the score `old`, or is not there; `*score` becomes its score.
 Added added(const AddOptions& options, std::optional<double> old, double* score);
 
-// Members among a command's arguments: the last word of every `stride` ones. They live until the
-// command is answered.
-struct MemberWords {
-  contract::Args words;
-  size_t stride;
-  size_t size() const { return words.size() / stride; }
-  std::string_view operator[](size_t i) const { return words[i * stride + stride - 1]; }
-};
-
 using OpenedSortedSet = Opened<types::SortedSetWriter>;
 // Adds each member with the score of the same number; stores what has changed, and tells "zadd".
 // The answer is the commands'. Very many are merged with what there was beside the writer, into a
 // new collection. Empty: return at once.
 std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string_view key,
-                                        OpenedSortedSet& set, MemberWords members,
+                                        OpenedSortedSet& set, Words members,
                                         std::vector<double> scores, const AddOptions& options);
 
 }  // namespace ingot::commands
