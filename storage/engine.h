@@ -35,7 +35,7 @@ enum class Tier : uint8_t {
 enum class Lookup : uint8_t {
   kFound,
   kAbsent,  // certain: the key does not exist
-  kMiss,    // only with Tier::kCacheOnly: memory alone cannot tell
+  kMiss,    // with Tier::kCacheOnly: memory alone cannot tell; in work of a ReadRing: not yet
   kError,   // the disk failed or the bytes are corrupt; see the Status output
 };
 
@@ -110,6 +110,7 @@ struct Reclaimed {
 struct Capabilities {
   bool probe = false;       // Tier::kCacheOnly can answer
   bool checkpoint = false;  // checkpoint() works
+  bool ring = false;        // reads in work of a ReadRing do not wait for the disk
 };
 
 // Figures for INFO and for the memory bound; counters since open.
@@ -133,6 +134,7 @@ struct EngineStats {
   // What has to be free on the disk for the engine to write out what it holds in memory: growth
   // had better stop while there is so much, or nothing that makes room can be written either.
   uint64_t headroom_bytes = 0;
+  uint64_t make_room_bytes = 0;  // what has to be free for make_room(), which takes some first
 };
 
 struct EngineOptions {
@@ -208,7 +210,7 @@ class Engine {
   virtual Status reclaim(GarbageKind kind, Reclaimed* out) = 0;
 
   // One bounded piece of work for the space of keys that were removed one by one, which otherwise
-  // comes back only when much else is written. For when space is short, but with headroom_bytes
+  // comes back only when much else is written. For when space is short, but with make_room_bytes
   // free: it takes some first. To be called again and again while space is short. Blocks: the
   // thread of reclaim() calls it. LevelDB goes through all that it has, piece by piece; RocksDB
   // compacts tables that are mostly removals, so a few among much that lives wait for the next

@@ -47,13 +47,12 @@ void DiskGuard::tick(const settings::Settings& settings) {
                       .total_bytes = static_cast<uint64_t>(disk.f_blocks) * disk.f_frsize,
                       .headroom_bytes = stats_.headroom_bytes};
   // The engine heals only when it is asked to.
-  if (engine_.health() == storage::Health::kNoSpace &&
-      figures.free_bytes >= figures.headroom_bytes && engine_.try_resume().ok()) {
+  if (engine_.health() == storage::Health::kNoSpace && engine_.try_resume().ok()) {
     metrics::log::notice("The engine writes again.");
   }
   std::string refusal = growing_refusal(settings, figures, refusing_ == no_headroom()).value_or("");
   // With less the work would take the last space, and not end.
-  if (!refusal.empty() && is_full_second && figures.free_bytes >= figures.headroom_bytes) {
+  if (!refusal.empty() && is_full_second && free_bytes >= stats_.make_room_bytes) {
     collector_.make_room();
   }
   if (refusal != refusing_) {

@@ -278,7 +278,7 @@ Status LeveldbEngine::do_try_resume() {
   if (!torn_) return ledger_.probe_room();
   std::error_code error;
   const auto space = std::filesystem::space(path_, error);
-  if (error || space.available < headroom()) return still_full;
+  if (error || space.available < flush_bytes()) return still_full;
   flush_memtable();
   leveldb::WriteBatch empty;
   // Durable before anything is written behind it: the torn log is complete.
@@ -313,14 +313,21 @@ uint64_t LeveldbEngine::size_of(const std::string& begin, const std::string& end
   return bytes;
 }
 
-// A compaction of level 0 takes all its tables, each of a memtable, and those below in their range.
-uint64_t LeveldbEngine::headroom() const {
+// Of what is in memory, and of level 0, all of whose tables are compacted at once.
+uint64_t LeveldbEngine::flush_bytes() const {
   std::string text;
   uint64_t tables = 0;
   if (db_->GetProperty("leveldb.num-files-at-level0", &text)) {
     std::from_chars(text.data(), text.data() + text.size(), tables);
   }
   return (2 + tables) * memtable_bytes_ + 4 * kTableBytes;
+}
+
+// A compaction writes all of its output before its input goes. One that finds no space half way
+// cannot be given up, and so nothing else would ever make room.
+uint64_t LeveldbEngine::compaction_bytes() const {
+  constexpr uint64_t kTablesMax = 25;  // that LevelDB expands one to
+  return std::min(size_of("", end_of(kAllSpaces.back())), kTablesMax * kTableBytes);
 }
 
 EngineStats LeveldbEngine::stats() const {
@@ -334,7 +341,10 @@ EngineStats LeveldbEngine::stats() const {
   }
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
-  stats.headroom_bytes = headroom();
+  const uint64_t memtables = 2 * memtable_bytes_;
+  stats.make_room_bytes = memtables + compaction_bytes();
+  // When growth is refused there has to be enough left to write down what is deleted then.
+  stats.headroom_bytes = stats.make_room_bytes + memtables;
   stats.reclaim_rewritten = reclaim_rewritten_;
   stats.reclaim_freed = reclaim_freed_;
   return stats;

@@ -93,7 +93,9 @@ class LeveldbEngine : public Engine {
   std::string end_of_piece(const std::string& begin, uint64_t bytes) const;
   Status compact_run(const std::string& begin, const std::string& end);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
-  uint64_t headroom() const;
+  // What may be written before anything is freed: by writing out the memtables; by a compaction.
+  uint64_t flush_bytes() const;
+  uint64_t compaction_bytes() const;
   uint64_t size_of(const std::string& begin, const std::string& end) const;
   void log(const std::string& line) const {
     if (on_log_) on_log_(line);

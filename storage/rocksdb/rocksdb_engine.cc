@@ -185,7 +185,7 @@ std::string RocksdbEngine::version() const {
 }
 
 Capabilities RocksdbEngine::capabilities() const {
-  return {.probe = true, .checkpoint = true};
+  return {.probe = true, .checkpoint = true, .ring = true};
 }
 
 Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
@@ -263,6 +263,9 @@ void RocksdbEngine::wake_flush_waiters() {
 }
 
 Status RocksdbEngine::do_try_resume() {
+  std::error_code error;
+  const auto space = std::filesystem::space(path_, error);
+  if (error || space.available < headroom()) return stopped();
   // What fails in the middle of a recovery RocksDB never forgets. Free space says little where
   // there are quotas.
   const std::string probe = path_ + "/ROOM";
