@@ -111,6 +111,7 @@ std::optional<std::string> Instance::open() {
                           files, wanted_files, settings->maxclients);
   }
   if (auto error = open_data(*settings)) return error;
+  if (auto error = open_readers(*settings)) return error;
   build_services(*settings);
   apply_limits(*settings);
   std::string error = net_->listen(listen_options(*settings));
@@ -159,9 +160,25 @@ std::optional<std::string> Instance::open_data(const settings::Settings& setting
   return std::nullopt;
 }
 
+std::optional<std::string> Instance::open_readers(const settings::Settings& settings) {
+  std::unique_ptr<storage::ReadRing> ring;
+  storage::Status why(storage::Status::Code::kUnsupported, "engine " + settings.engine);
+  const bool wanted = settings.read_io != settings::ReadIo::kThreads;
+  if (wanted && store_->engine().capabilities().ring) {
+    ring = storage::ReadRing::open(data::ReaderPool::kLookupsUnderWay, &why);
+  }
+  if (wanted && ring == nullptr) {
+    if (settings.read_io == settings::ReadIo::kUring) {
+      return "Can't have 'read-io uring' here: " + why.message();
+    }
+    metrics::log::notice("Reading with threads, not with io_uring: {}", why.message());
+  }
+  readers_ = std::make_unique<data::ReaderPool>(settings.reader_threads, std::move(ring));
+  return std::nullopt;
+}
+
 void Instance::build_services(const settings::Settings& settings) {
   collector_ = std::make_unique<data::Collector>(*store_);
-  readers_ = std::make_unique<data::ReaderPool>(settings.reader_threads);
   services_.reset(new exec::Services{.data = {.store = *store_,
                                               .readers = *readers_,
                                               .collector = *collector_,

@@ -72,6 +72,7 @@ class Instance : public contract::RunningServer {
 
  private:
   std::optional<std::string> open_data(const settings::Settings& settings);
+  std::optional<std::string> open_readers(const settings::Settings& settings);
   void build_services(const settings::Settings& settings);
   net::Welcome welcome(net::Connection& connection, bool peer_is_local);
   std::optional<settings::Refusal> apply(const settings::Settings& before,

@@ -14,6 +14,10 @@ inline constexpr size_t kArgumentsOnIoThread = 1024;  // of any command that rea
 inline constexpr uint64_t kScannedOnIoThread = 256;   // COUNT of HSCAN, SSCAN, ZSCAN
 inline constexpr uint64_t kDrawnOnIoThread = 32;      // elements at random: a seek for each
 
+// --- the pool's look-ups -> its short work
+
+inline constexpr unsigned kLookupRuns = 16;  // a command runs once for each read that it needs
+
 // --- among the reader pool's short work -> among its long work, of which some threads are kept
 // free
 

@@ -4,15 +4,28 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
+
+#include "storage/check.h"
 
 namespace ingot::data {
 
-ReaderPool::ReaderPool(int threads) {
+ReaderPool::ReaderPool(int threads, std::unique_ptr<storage::ReadRing> ring)
+    : ring_(std::move(ring)) {
   resize(threads);
+  if (ring_ != nullptr) ring_thread_ = std::thread([this] { run_ring(); });
 }
 
+// A look-up may leave a task behind; tasks leave no look-ups.
 ReaderPool::~ReaderPool() {
+  if (ring_ != nullptr) {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    ring_->wake();
+    ring_thread_.join();
+  }
   start_threads(0);
 }
 
@@ -26,14 +39,55 @@ void ReaderPool::submit(Task task, Work work) {
   if (wake) wake_.notify_one();
 }
 
-void ReaderPool::submit(std::vector<Task> tasks) {
+void ReaderPool::look_up(Lookup lookup) {
+  std::vector<Lookup> lookups;
+  lookups.push_back(std::move(lookup));
+  look_up(std::move(lookups));
+}
+
+void ReaderPool::look_up(std::vector<Lookup> lookups) {
   size_t wake;
+  bool wake_ring = false;
   {
     std::lock_guard lock(mutex_);
-    wake = std::min(idle_, tasks.size());
-    for (Task& task : tasks) short_.push_back(std::move(task));
+    wake = ring_ == nullptr ? std::min(idle_, lookups.size()) : 0;
+    for (Lookup& lookup : lookups) {
+      if (ring_ != nullptr) {
+        lookups_.push_back(std::move(lookup));
+      } else {
+        short_.emplace_back([lookup = std::move(lookup)]() mutable { INGOT_CHECK(lookup()); });
+      }
+    }
+    wake_ring = std::exchange(ring_waits_, false);
   }
   for (size_t i = 0; i < wake; ++i) wake_.notify_one();
+  if (wake_ring) ring_->wake();
+}
+
+void ReaderPool::run_ring() {
+  pthread_setname_np(pthread_self(), "reader-ring");
+  std::vector<Lookup> begun;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    while (!lookups_.empty() && ring_->under_way() + begun.size() < kLookupsUnderWay) {
+      begun.push_back(std::move(lookups_.front()));
+      lookups_.pop_front();
+    }
+    const bool rests = begun.empty();
+    if (rests && closing_ && ring_->under_way() == 0) return;
+    ring_waits_ = rests && lookups_.empty();
+    lock.unlock();
+    if (!rests) {
+      const auto start = std::chrono::steady_clock::now();
+      const uint64_t tasks = begun.size();
+      for (Lookup& lookup : begun) ring_->run(std::move(lookup));
+      begun.clear();
+      count(start, tasks);
+    }
+    ring_->turn(/*may_wait=*/rests);
+    lock.lock();
+    ring_waits_ = false;
+  }
 }
 
 void ReaderPool::resize(int threads) {
@@ -100,11 +154,15 @@ void ReaderPool::run(size_t index) {
 }
 
 void ReaderPool::run(Task& task) {
-  auto start = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   task();
   task = nullptr;  // what it holds goes before the next wait
-  auto took = std::chrono::steady_clock::now() - start;
-  tasks_run_.fetch_add(1, std::memory_order_relaxed);
+  count(start, 1);
+}
+
+void ReaderPool::count(std::chrono::steady_clock::time_point start, uint64_t tasks) {
+  const auto took = std::chrono::steady_clock::now() - start;
+  tasks_run_.fetch_add(tasks, std::memory_order_relaxed);
   busy_micros_.fetch_add(
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()),
       std::memory_order_relaxed);
@@ -117,7 +175,7 @@ int ReaderPool::threads() const {
 
 size_t ReaderPool::queue_depth() const {
   std::lock_guard lock(mutex_);
-  return short_.size() + long_.size();
+  return short_.size() + long_.size() + lookups_.size();
 }
 
 }  // namespace ingot::data

@@ -48,18 +48,20 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
   shared->left = meta_keys.size();
   shared->keys = std::move(meta_keys);
   shared->then = std::move(then);
-  std::vector<data::ReaderPool::Task> tasks;
-  tasks.reserve(shared->keys.size());
+  std::vector<data::ReaderPool::Lookup> lookups;
+  lookups.reserve(shared->keys.size());
   for (size_t i = 0; i < shared->keys.size(); ++i) {
-    tasks.emplace_back([&services, shared, i] {
+    lookups.emplace_back([&services, shared, i] {
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
-      (void)services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i], Tier::kDisk,
-                                             &value, nullptr);
+      const Lookup found = services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i],
+                                                            Tier::kDisk, &value, nullptr);
+      if (found == Lookup::kMiss) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
+      return true;
     });
   }
-  services.data.readers.submit(std::move(tasks));
+  services.data.readers.look_up(std::move(lookups));
 }
 
 }  // namespace ingot::exec

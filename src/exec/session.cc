@@ -83,7 +83,7 @@ void Session::advance() {
     closing_ = true;
   }
   if (!job_in_flight_) submit_job();
-  if (!tasks_.empty()) services_.data.readers.submit(std::exchange(tasks_, {}));
+  if (!lookups_.empty()) services_.data.readers.look_up(std::exchange(lookups_, {}));
   run_view_.reset();
   bool stopped = output_full();
   settle();

@@ -100,7 +100,9 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
                         const contract::CommandRow& exec_row);
   struct PoolRead;
+  static data::ReaderPool::Lookup look_up(PoolRead read);
   static void run_in_pool(PoolRead read);
+  static void finish(PoolRead read);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
   // Enough to keep a disk busy; bounded, because their replies wait in memory.
@@ -139,7 +141,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   std::shared_ptr<const data::View> run_view_;
   data::Store::Databases databases_;
   int64_t now_ms_ = 0;
-  std::vector<data::ReaderPool::Task> tasks_;  // submitted together
+  std::vector<data::ReaderPool::Lookup> lookups_;  // submitted together
   contract::EncodedReply scratch_;
 };
 

@@ -8,6 +8,8 @@
 #include "src/exec/prefetch.h"
 #include "src/metrics/stats.h"
 
+#include <limits>
+
 namespace ingot::exec {
 
 using contract::QueuedCommand;
@@ -34,18 +36,21 @@ struct Session::PoolRead {
   int db = session->client_->db;
   int resp = session->client_->resp;
   bool silent = session->silent();
-  data::Work work = data::Work::kShort;
+  uint64_t walk_max = contract::kWalkedAtOnce;
+  unsigned runs = 0;
   size_t next = 0;  // of the commands
 
-  // False when it goes on where long work goes: from `next`, behind what it has answered.
+  // False when it has to run again, where there is more time or its bytes have come: from `next`,
+  // behind what it has answered.
   bool run() {
     contract::EncodedReply* out = &slot->reply;
     contract::RespSink reply(*out, resp);
-    if (exec_row != nullptr && work == data::Work::kShort) {
+    if (exec_row != nullptr && runs == 0) {
       Accounting accounting(session->services_, *exec_row);
       reply.array(commands.size());
       accounting.kept(reply, nullptr);
     }
+    ++runs;
     for (; next < commands.size(); ++next) {
       if (!run_one(commands[next], reply, out)) return false;
       if (exec_row == nullptr ||
@@ -65,7 +70,7 @@ struct Session::PoolRead {
     Services& services = session->services_;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(), Tier::kDisk);
     data.stop_when([&client = *session->client_] { return client.gone.load(); });
-    if (work == data::Work::kShort) data.set_walk_max(contract::kWalkedAtOnce);
+    data.set_walk_max(walk_max);
     types::KeyReader keys(data, view->databases(), view->created_ms(),
                           &services.data.store.access());
     Accounting accounting(services, *queued.row);
@@ -144,13 +149,14 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
 void Session::read_in_pool(const QueuedCommand& queued) {
   if (!run_view_) run_view_ = services_.data.store.view();
   ++reads_in_flight_;
-  auto run = [read = PoolRead{.session = shared_from_this(),
-                              .slot = open_slot(),
-                              .commands = {queued},
-                              .exec_row = nullptr,
-                              .view = run_view_}]() mutable { run_in_pool(std::move(read)); };
+  PoolRead read{.session = shared_from_this(),
+                .slot = open_slot(),
+                .commands = {queued},
+                .exec_row = nullptr,
+                .view = run_view_};
   if (queued.command->args.size() > contract::kWalkedAtOnce) {
-    return services_.data.readers.submit(std::move(run), data::Work::kLong);
+    return services_.data.readers.submit(
+        [read = std::move(read)]() mutable { run_in_pool(std::move(read)); }, data::Work::kLong);
   }
   std::vector<std::string> cold;
   if (!queued.row->scans && !has_one_key(*queued.row)) {
@@ -158,11 +164,14 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                   run_view_->databases()[static_cast<size_t>(client_->db.load())], &cold);
   }
   if (cold.size() < 2) {
-    tasks_.emplace_back(std::move(run));
+    lookups_.push_back(look_up(std::move(read)));
     return;
   }
   // Several cold keys of one command are read at the same time; then the command runs.
-  prefetch(services_, std::move(cold), std::move(run));
+  prefetch(services_, std::move(cold),
+           [&readers = services_.data.readers, read = std::move(read)]() mutable {
+             readers.look_up(look_up(std::move(read)));
+           });
 }
 
 void Session::read_transaction(std::vector<QueuedCommand> transaction,
@@ -174,17 +183,40 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
                 .commands = std::move(transaction),
                 .exec_row = &exec_row,
                 .view = services_.data.store.view()};
-  tasks_.emplace_back([read = std::move(read)]() mutable { run_in_pool(std::move(read)); });
+  lookups_.push_back(look_up(std::move(read)));
+}
+
+// Where reads do not wait the command runs once for each that it needs: one that needs many, or
+// visits many elements each time, is better off where they do.
+data::ReaderPool::Lookup Session::look_up(PoolRead read) {
+  return [read = std::move(read)]() mutable {
+    const storage::ReadRing* const ring = storage::ReadRing::current();
+    if (ring == nullptr) {
+      run_in_pool(std::move(read));
+      return true;
+    }
+    read.walk_max = contract::kVisitedOnIoThread;
+    if (read.run()) {
+      finish(std::move(read));
+      return true;
+    }
+    if (ring->wants() && read.runs < contract::kLookupRuns) return false;
+    read.walk_max = contract::kWalkedAtOnce;
+    read.session->services_.data.readers.submit(
+        [read = std::move(read)]() mutable { run_in_pool(std::move(read)); });
+    return true;
+  };
 }
 
 void Session::run_in_pool(PoolRead read) {
-  if (!read.run()) {
-    read.work = data::Work::kLong;
-    data::ReaderPool& readers = read.session->services_.data.readers;
-    readers.submit([read = std::move(read)]() mutable { run_in_pool(std::move(read)); },
-                   data::Work::kLong);
-    return;
-  }
+  if (read.run()) return finish(std::move(read));
+  read.walk_max = std::numeric_limits<uint64_t>::max();
+  data::ReaderPool& readers = read.session->services_.data.readers;
+  readers.submit([read = std::move(read)]() mutable { run_in_pool(std::move(read)); },
+                 data::Work::kLong);
+}
+
+void Session::finish(PoolRead read) {
   read.view.reset();
   net::IoThread& thread = read.session->thread_;
   thread.post([session = std::move(read.session), slot = std::move(read.slot)]() mutable {

@@ -58,6 +58,7 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   const uint64_t groups = stats.groups.load();
   out.add("io_threads", source.settings.io_threads);
   out.add("reader_threads", threads);
+  out.add("read_io", readers.has_ring() ? "uring" : "threads");
   out.add("reader_queue_depth", readers.queue_depth());
   out.add("reader_tasks", readers.tasks_run());
   out.add_real("reader_busy_share",

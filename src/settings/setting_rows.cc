@@ -99,6 +99,8 @@ constexpr EnumName kAppendFsyncNames[] = {named("everysec", AppendFsync::kEverys
 constexpr EnumName kLogLevelNames[] = {
     named("debug", LogLevel::kDebug), named("verbose", LogLevel::kVerbose),
     named("notice", LogLevel::kNotice), named("warning", LogLevel::kWarning)};
+constexpr EnumName kReadIoNames[] = {named("auto", ReadIo::kAuto), named("uring", ReadIo::kUring),
+                                     named("threads", ReadIo::kThreads)};
 constexpr EnumName kSupervisedNames[] = {
     named("upstart", Supervised::kUpstart), named("systemd", Supervised::kSystemd),
     named("auto", Supervised::kAuto), named("no", Supervised::kNo)};
@@ -151,6 +153,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     boolean<&S::direct_reads>("direct-reads", kImmutable),
     boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),
     integer<&S::reader_threads>("reader-threads", 1, 1024),
+    choice<&S::read_io>("read-io", kReadIoNames, kImmutable),
     choice<&S::appendfsync>("appendfsync", kAppendFsyncNames),
 
     boolean<&S::daemonize>("daemonize", kImmutable),

@@ -18,6 +18,8 @@
 namespace ingot::settings {
 
 enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
+// Who waits for look-ups in table files.
+enum class ReadIo : uint8_t { kAuto, kUring, kThreads };  // auto: io_uring where it can be had
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
 // Who may use a feature that can harm the machine.
@@ -74,6 +76,7 @@ struct Settings {
 
   // Threads
   int reader_threads = 10;
+  ReadIo read_io = ReadIo::kAuto;
 
   // Durability
   AppendFsync appendfsync = AppendFsync::kEverysec;

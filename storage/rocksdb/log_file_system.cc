@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "storage/rocksdb/rocksdb_status.h"
+#include "storage/rocksdb/table_file_system.h"
 
 namespace ingot::storage {
 namespace {
@@ -152,7 +153,8 @@ class LogFileSystem : public rocksdb::FileSystemWrapper {
 }  // namespace
 
 std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger) {
-  return rocksdb::NewCompositeEnv(std::make_shared<LogFileSystem>(target->GetFileSystem(), ledger));
+  return rocksdb::NewCompositeEnv(
+      std::make_shared<LogFileSystem>(make_table_file_system(target->GetFileSystem()), ledger));
 }
 
 }  // namespace ingot::storage

@@ -1,6 +1,7 @@
-// The file system that RocksDB works on: that of the machine, but for its write-ahead logs, which
-// report to a LogLedger. A log that an append failed on ends there, torn bytes taken back: RocksDB
-// begins another when it recovers, and what it would still append is the rest of a refused write.
+// The file system that RocksDB works on: that of the machine, but for its tables
+// (table_file_system.h) and its write-ahead logs, which report to a LogLedger. A log that an append
+// failed on ends there, torn bytes taken back: RocksDB begins another when it recovers, and what it
+// would still append is the rest of a refused write.
 #pragma once
 
 #include <memory>

@@ -4,6 +4,7 @@
 #include <rocksdb/db.h>
 
 #include "storage/rocksdb/rocksdb_status.h"
+#include "storage/rocksdb/table_file_system.h"
 
 namespace ingot::storage {
 namespace {
@@ -33,7 +34,7 @@ class RocksdbCursor : public Cursor {
   Lookup outcome() const override {
     const rocksdb::Status status = iterator_->status();
     if (status.ok()) return Lookup::kFound;
-    return status.IsIncomplete() ? Lookup::kMiss : Lookup::kError;
+    return status.IsIncomplete() || is_wanted(status) ? Lookup::kMiss : Lookup::kError;
   }
 
   Status status() const override {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "storage/rocksdb/table_file_system.h"
+
 namespace ingot::storage {
 
 Status to_status(const rocksdb::Status& status) {
@@ -43,6 +45,7 @@ Lookup to_lookup(const rocksdb::Status& status, Tier tier, bool empty, Status* e
   if (status.ok()) return empty && tier == Tier::kCacheOnly ? Lookup::kMiss : Lookup::kFound;
   if (status.IsNotFound()) return Lookup::kAbsent;
   if (status.IsIncomplete() && tier == Tier::kCacheOnly) return Lookup::kMiss;
+  if (is_wanted(status)) return Lookup::kMiss;
   if (error != nullptr) *error = to_status(status);
   return Lookup::kError;
 }

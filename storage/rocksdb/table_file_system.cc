@@ -1,0 +1,128 @@
+// Table files that can be read without waiting.
+#include "storage/rocksdb/table_file_system.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "storage/read_ring.h"
+
+namespace ingot::storage {
+namespace {
+
+using rocksdb::FSRandomAccessFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+IOStatus failed(const std::string& what, const std::string& path, int error) {
+  const std::string text = what + " " + path;
+  if (error == ENOENT) return IOStatus::PathNotFound(text, std::strerror(error));
+  return IOStatus::IOError(text, std::strerror(error));
+}
+
+// What there is, up to `bytes`; less only at the end of the file. -1 with errno.
+ssize_t read_waiting(const OpenFile& file, uint64_t offset, size_t bytes, char* into) {
+  size_t got = 0;
+  while (got < bytes) {
+    const ssize_t more =
+        ::pread(file.fd(), into + got, bytes - got, static_cast<off_t>(offset + got));
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return -1;
+    got += static_cast<size_t>(more);
+    const bool ends_in_page = file.direct() && more % 512 != 0;
+    if (more == 0 || ends_in_page) break;
+  }
+  return static_cast<ssize_t>(got);
+}
+
+class TableFile : public FSRandomAccessFile {
+ public:
+  TableFile(std::string path, int fd, bool direct)
+      : path_(std::move(path)), file_(std::make_shared<OpenFile>(fd, direct)) {}
+
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& /*options*/, Slice* result,
+                char* scratch, IODebugContext* /*debug*/) const override {
+    ReadRing* const ring = ReadRing::current();
+    if (ring == nullptr) {
+      const ssize_t got = read_waiting(*file_, offset, bytes, scratch);
+      if (got < 0) return failed("While pread from", path_, errno);
+      *result = Slice(scratch, static_cast<size_t>(got));
+      return IOStatus::OK();
+    }
+    const ReadRing::Answer answer = ring->read(file_, offset, bytes, scratch);
+    switch (answer.kind) {
+      case ReadRing::Answer::Kind::kWanted:
+        return IOStatus::Aborted("not in memory yet");
+      case ReadRing::Answer::Kind::kFailed:
+        return failed("While reading", path_, answer.error);
+      case ReadRing::Answer::Kind::kCame:
+        break;
+    }
+    *result = Slice(scratch, answer.bytes);
+    return IOStatus::OK();
+  }
+
+  IOStatus Prefetch(uint64_t offset, size_t bytes, const IOOptions& /*options*/,
+                    IODebugContext* /*debug*/) override {
+    if (file_->direct()) return IOStatus::OK();
+    if (::readahead(file_->fd(), static_cast<off_t>(offset), bytes) == 0) return IOStatus::OK();
+    return failed("While reading ahead in", path_, errno);
+  }
+
+  void Hint(AccessPattern pattern) override {
+    if (!file_->direct() && pattern == kRandom) {
+      (void)::posix_fadvise(file_->fd(), 0, 0, POSIX_FADV_RANDOM);
+    }
+  }
+
+  IOStatus InvalidateCache(size_t offset, size_t bytes) override {
+    if (!file_->direct()) {
+      (void)::posix_fadvise(file_->fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                            POSIX_FADV_DONTNEED);
+    }
+    return IOStatus::OK();
+  }
+
+  bool use_direct_io() const override { return file_->direct(); }
+
+ private:
+  const std::string path_;
+  const std::shared_ptr<const OpenFile> file_;
+};
+
+class TableFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+
+  const char* Name() const override { return "ingot.tables"; }
+
+  IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* /*debug*/) override {
+    const bool direct = options.use_direct_reads;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0));
+    if (fd < 0) return failed("While open a file for random read:", path, errno);
+    *result = std::make_unique<TableFile>(path, fd, direct);
+    return IOStatus::OK();
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::FileSystem> make_table_file_system(
+    std::shared_ptr<rocksdb::FileSystem> target) {
+  return std::make_shared<TableFileSystem>(std::move(target));
+}
+
+bool is_wanted(const rocksdb::Status& status) {
+  const ReadRing* const ring = ReadRing::current();
+  return ring != nullptr && status.IsAborted() && ring->wants();
+}
+
+}  // namespace ingot::storage
