@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 #include <random>
+#include <thread>
 
 #include "storage/durable_file.h"
 #include "storage/log_end.h"
@@ -238,12 +239,28 @@ Status RocksdbEngine::flush() {
   const std::array epochs = {dead_[0].newest(), dead_[1].newest()};
   Status status =
       to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
+  if (status.ok()) status = wait_until_flushed();
   if (status.ok()) {
     std::lock_guard lock(flushed_mutex_);
     for (size_t i = 0; i < epochs.size(); ++i) flushed_[i] = std::max(flushed_[i], epochs[i]);
     flushed_at_ = std::chrono::steady_clock::now();
   }
   return status;
+}
+
+// RocksDB 7.8 never forgets that it was stopped: from its first recovery on, Flush() puts memtables
+// aside and returns without a wait.
+Status RocksdbEngine::wait_until_flushed() const {
+  constexpr std::chrono::milliseconds kPoll{2};
+  for (rocksdb::ColumnFamilyHandle* space : handles_) {
+    uint64_t memtables = 0;
+    while (db_->GetIntProperty(space, rocksdb::DB::Properties::kNumImmutableMemTable, &memtables) &&
+           memtables > 0) {
+      if (stopped_) return stopped();
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+  return {};
 }
 
 Status RocksdbEngine::stopped() {

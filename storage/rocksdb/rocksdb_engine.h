@@ -68,6 +68,8 @@ class RocksdbEngine : public Engine {
   static size_t dead_index(GarbageKind kind) { return kind == GarbageKind::kCollection ? 0 : 1; }
   DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
   static Status stopped();  // the answer while stopped_
+  // Waits for the memtables that have been put aside, or until RocksDB is stopped.
+  Status wait_until_flushed() const;
   void wake_flush_waiters();
   // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
   // does no background work any more.

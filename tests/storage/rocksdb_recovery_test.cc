@@ -76,6 +76,15 @@ void must_heal(Engine* engine) {
   REQUIRE(healed.ok());
 }
 
+// Of a full disk, which stops RocksDB.
+void recover(FaultyEngine& engine) {
+  REQUIRE(engine->put(kMeta, "before", "v").ok());
+  engine.set_faults("no-append");
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  engine.set_faults("");
+  must_heal(&**engine);
+}
+
 }  // namespace
 
 TEST_CASE("RocksDB: a full disk refuses writes and heals once there is space") {
@@ -153,6 +162,7 @@ TEST_CASE("RocksDB: a recovery whose flush never begins ends, and so does the en
 
 TEST_CASE("RocksDB: who waits for a flush hears that the disk is full") {
   FaultyEngine engine;
+  if (GENERATE(false, true)) recover(engine);  // for the second time
   std::optional<BusyFlushThreads> busy(std::in_place);
   REQUIRE(engine->put(kMeta, "before", "v").ok());
   auto flushed = std::async(std::launch::async, [&] { return (*engine)->flush(); });
@@ -171,6 +181,25 @@ TEST_CASE("RocksDB: who waits for a flush hears that the disk is full") {
   CHECK((*engine)->flush().ok());
   engine.reopen();
   CHECK(engine->scan(kMeta) == Records{{"before", "v"}, {"since", "v"}});
+}
+
+TEST_CASE("RocksDB: after a recovery nothing is gone that a flush is still to write") {
+  FaultyEngine engine;
+  recover(engine);
+  const auto kind = GarbageKind::kCollection;
+  REQUIRE(engine->put(Space::kOrder, element_key(1, "x"), "v").ok());
+  REQUIRE((*engine)->add_dead(kind, std::array{uint64_t{1}}) == 1);
+  std::optional<BusyFlushThreads> busy(std::in_place);
+  auto flushed = std::async(std::launch::async, [&] { return (*engine)->flush(); });
+  CHECK(flushed.wait_for(100ms) == std::future_status::timeout);
+  Reclaimed done;
+  REQUIRE((*engine)->reclaim(kind, &done).ok());
+  CHECK(done.gone == std::vector<uint64_t>());
+  busy.reset();
+  CHECK(flushed.get().ok());
+  REQUIRE((*engine)->reclaim(kind, &done).ok());
+  CHECK(done.gone == std::vector<uint64_t>{1});
+  CHECK(engine->scan(Space::kOrder) == Records());
 }
 
 TEST_CASE("RocksDB: a full disk met by the first write after a flush ends writing") {
