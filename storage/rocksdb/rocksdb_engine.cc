@@ -148,7 +148,11 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
       cf.table_properties_collector_factories.push_back(make_table_ids_factory(kind, run_));
     }
   }
-  families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
+  rocksdb::ColumnFamilyOptions unused;
+  // RocksDB recovers from a full disk only once the largest memtable of all would fit, 64 MB if
+  // nothing else is said.
+  unused.write_buffer_size = 64 << 10;
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, unused);
 
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;

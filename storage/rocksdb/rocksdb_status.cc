@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "storage/rocksdb/table_file_system.h"
 
 namespace ingot::storage {
@@ -11,7 +14,9 @@ Status to_status(const rocksdb::Status& status) {
   using Code = Status::Code;
   if (status.ok()) return {};
   Code code = Code::kIo;
-  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit) {
+  // A write that was held back until something in the background failed gets that one's text alone.
+  const bool held_back = status.IsIncomplete() && status.ToString().contains(std::strerror(ENOSPC));
+  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit || held_back) {
     code = Code::kNoSpace;
   } else if (status.IsCorruption()) {
     code = Code::kCorruption;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -13,6 +15,7 @@
 #include <string_view>
 #include <thread>
 
+#include "storage/rocksdb/rocksdb_status.h"
 #include "tests/storage/faulty_engine.h"
 
 namespace ingot::storage {
@@ -200,6 +203,14 @@ TEST_CASE("RocksDB: after a recovery nothing is gone that a flush is still to wr
   REQUIRE((*engine)->reclaim(kind, &done).ok());
   CHECK(done.gone == std::vector<uint64_t>{1});
   CHECK(engine->scan(Space::kOrder) == Records());
+}
+
+// What RocksDB says while a compaction that found no space holds all writes back.
+TEST_CASE(
+    "RocksDB: a write that was held back until the disk was full is refused for lack of space") {
+  const auto full = rocksdb::Status::NoSpace("While appending", std::strerror(ENOSPC));
+  CHECK(to_status(rocksdb::Status::Incomplete(full.ToString())).code() == Status::Code::kNoSpace);
+  CHECK(to_status(rocksdb::Status::Incomplete("stalled")).code() == Status::Code::kIo);
 }
 
 TEST_CASE("RocksDB: a full disk met by the first write after a flush ends writing") {
