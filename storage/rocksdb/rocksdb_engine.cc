@@ -35,6 +35,7 @@ class RocksdbSnapshot : public Snapshot {
 };
 
 constexpr size_t kMiB = 1 << 20;
+constexpr uint64_t kRecoveryBytes = 4 * kMiB;  // that one needs besides what it flushes
 // A flush that begins later than this after a recovery did is a part of it.
 constexpr std::chrono::milliseconds kRecoveryBegins{100};
 constexpr std::chrono::seconds kFlushWait{5};  // as long as a recovery may wait for one to begin
@@ -286,7 +287,9 @@ void RocksdbEngine::wake_flush_waiters() {
 Status RocksdbEngine::do_try_resume() {
   std::error_code error;
   const auto space = std::filesystem::space(path_, error);
-  if (error || space.available < headroom()) return stopped();
+  if (error || space.available < shared_.memtables->memory_usage() + kRecoveryBytes) {
+    return stopped();
+  }
   // What fails in the middle of a recovery RocksDB never forgets. Free space says little where
   // there are quotas.
   const std::string probe = path_ + "/ROOM";

@@ -83,7 +83,6 @@ class RocksdbEngine : public Engine {
   Status rewrite_dead_files(const std::vector<Table>& tables, bool* again);
   Status rewrite_level_0(const std::vector<Table>& tables, bool* again);
   Status rewrite(const std::vector<const Table*>& piece, int level, bool* again);
-  uint64_t headroom() const;                                       // EngineStats::headroom_bytes
   uint64_t property(const std::string& name) const;                // of the database
   uint64_t property_of_all_spaces(const std::string& name) const;  // summed up
   void log_failure(std::string_view what, const rocksdb::Status& status) const;

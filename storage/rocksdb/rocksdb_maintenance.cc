@@ -63,14 +63,10 @@ EngineStats RocksdbEngine::stats() const {
   stats.reclaim_freed = reclaim_freed_;
   stats.stall_micros = tickers.getTickerCount(rocksdb::STALL_MICROS);
   stats.writes_stopped = property(Property::kIsWriteStopped) != 0;
-  stats.headroom_bytes = headroom();
+  constexpr uint64_t kCompactionBytes = 16 << 20;  // enough for what deletes leave behind
+  stats.headroom_bytes = stats.memtable_bytes + kCompactionBytes;
   stats.make_room_bytes = stats.headroom_bytes;
   return stats;
-}
-
-uint64_t RocksdbEngine::headroom() const {
-  constexpr uint64_t kCompactionBytes = 16 << 20;  // enough for what deletes leave behind
-  return shared_.memtables->memory_usage() + kCompactionBytes;
 }
 
 void RocksdbEngine::reset_stats() {
