@@ -3,12 +3,9 @@
 
 #include <liburing.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -19,18 +16,12 @@ namespace {
 
 constexpr size_t kAlignment = 4096;  // of memory, for O_DIRECT on any device
 
-thread_local ReadRing* current_ring = nullptr;
-
 char* allocate(size_t bytes) {
   return static_cast<char*>(
       std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
 }
 
 }  // namespace
-
-OpenFile::~OpenFile() {
-  ::close(fd_);
-}
 
 struct ReadRing::Ring {
   io_uring uring;
@@ -46,23 +37,9 @@ struct ReadRing::Ring {
   }
 };
 
-// A stretch of a file that was asked for.
-struct ReadRing::Landing {
-  struct Free {
-    void operator()(char* memory) const { std::free(memory); }
-  };
-  std::shared_ptr<const OpenFile> file;
-  uint64_t offset;
-  size_t bytes;
-  std::unique_ptr<char[], Free> buffer;
-  size_t got = 0;
-  int error = 0;  // errno
-};
-
 struct ReadRing::Running {
   Work work;
-  std::vector<Landing> landings;  // the last one is under way while `wants`
-  bool wants = false;
+  NoWaitReads reads;
   size_t index;  // in running_
 };
 
@@ -94,38 +71,29 @@ ReadRing::~ReadRing() {
   ::close(ring_->wake_fd);
 }
 
-ReadRing* ReadRing::current() {
-  return current_ring;
-}
-
-bool ReadRing::wants() const {
-  return now_->wants;
-}
-
-void ReadRing::run(Work work) {
-  auto running = std::make_unique<Running>();
-  running->work = std::move(work);
-  running->index = running_.size();
-  running_.push_back(std::move(running));
-  attempt(*running_.back());
+void ReadRing::run(Work work, NoWaitReads reads) {
+  running_.push_back(std::make_unique<Running>(
+      Running{.work = std::move(work), .reads = std::move(reads), .index = running_.size()}));
+  Running& running = *running_.back();
+  running.reads.wants() ? submit(running) : attempt(running);
 }
 
 void ReadRing::attempt(Running& running) {
-  current_ring = this;
-  now_ = &running;
-  const bool done = running.work();
-  now_ = nullptr;
-  current_ring = nullptr;
-  INGOT_CHECK(done || running.wants);
-  // Done without what it had asked for: the kernel still writes there.
-  if (done) running.work = nullptr;
-  running.wants ? submit(running) : end(running);
+  bool done = false;
+  {
+    const NoWaitReads::Scope scope(&running.reads);
+    done = running.work();
+  }
+  INGOT_CHECK(done || running.reads.wants());
+  // Done without what it had asked for: the kernel is not asked either.
+  done ? end(running) : submit(running);
 }
 
 void ReadRing::submit(Running& running) {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_->uring);
   INGOT_CHECK(entry != nullptr);
-  Landing& landing = running.landings.back();
+  NoWaitReads::Landing& landing = running.reads.landings_.back();
+  if (landing.buffer == nullptr) landing.buffer.reset(allocate(landing.bytes));
   io_uring_prep_read(entry, landing.file->fd(), landing.buffer.get() + landing.got,
                      static_cast<unsigned>(landing.bytes - landing.got),
                      landing.offset + landing.got);
@@ -139,36 +107,8 @@ void ReadRing::end(Running& running) {
   running_.pop_back();
 }
 
-ReadRing::Answer ReadRing::read(const std::shared_ptr<const OpenFile>& file, uint64_t offset,
-                                size_t bytes, char* into) {
-  if (now_->wants) return {Answer::Kind::kWanted};
-  for (const Landing& landing : now_->landings) {
-    if (landing.file != file || offset < landing.offset ||
-        offset + bytes > landing.offset + landing.bytes) {
-      continue;
-    }
-    if (landing.error != 0) return {Answer::Kind::kFailed, 0, landing.error};
-    const size_t from = std::min<size_t>(offset - landing.offset, landing.got);
-    const size_t copied = std::min(bytes, landing.got - from);
-    std::memcpy(into, landing.buffer.get() + from, copied);
-    return {Answer::Kind::kCame, copied};
-  }
-  // The page cache may have it.
-  if (!file->direct()) {
-    const iovec whole{into, bytes};
-    const ssize_t got = ::preadv2(file->fd(), &whole, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-    if (got == static_cast<ssize_t>(bytes)) return {Answer::Kind::kCame, bytes};
-  }
-  now_->landings.push_back({.file = file,
-                            .offset = offset,
-                            .bytes = bytes,
-                            .buffer = std::unique_ptr<char[], Landing::Free>(allocate(bytes))});
-  now_->wants = true;
-  return {Answer::Kind::kWanted};
-}
-
 void ReadRing::came(Running& running, int result) {
-  Landing& landing = running.landings.back();
+  NoWaitReads::Landing& landing = running.reads.landings_.back();
   const bool again = result == -EINTR || result == -EAGAIN;
   if (result > 0) landing.got += static_cast<size_t>(result);
   // A part of it only, as a signal may leave it. What does not end on a page is the file's end.
@@ -176,7 +116,7 @@ void ReadRing::came(Running& running, int result) {
                     (!landing.file->direct() || landing.got % kAlignment == 0);
   if (again || torn) return submit(running);
   if (result < 0) landing.error = -result;
-  running.wants = false;
+  running.reads.wants_ = false;
   ready_.push_back(&running);
 }
 
@@ -193,7 +133,7 @@ void ReadRing::turn(bool may_wait) {
     running == nullptr ? ring_->await_wake() : came(*running, entry->res);
   }
   io_uring_cq_advance(&ring_->uring, count);
-  for (Running* running : ready_) running->work ? attempt(*running) : end(*running);
+  for (Running* running : ready_) attempt(*running);
   ready_.clear();
 }
 

@@ -55,7 +55,7 @@ void ReaderPool::look_up(std::vector<Lookup> lookups) {
       if (ring_ != nullptr) {
         lookups_.push_back(std::move(lookup));
       } else {
-        short_.emplace_back([lookup = std::move(lookup)]() mutable { INGOT_CHECK(lookup()); });
+        short_.emplace_back([work = std::move(lookup.work)]() mutable { INGOT_CHECK(work()); });
       }
     }
     wake_ring = std::exchange(ring_waits_, false);
@@ -80,7 +80,7 @@ void ReaderPool::run_ring() {
     if (!rests) {
       const auto start = std::chrono::steady_clock::now();
       const uint64_t tasks = begun.size();
-      for (Lookup& lookup : begun) ring_->run(std::move(lookup));
+      for (Lookup& lookup : begun) ring_->run(std::move(lookup.work), std::move(lookup.reads));
       begun.clear();
       count(start, tasks);
     }

@@ -33,8 +33,11 @@ class ReaderPool {
  public:
   using Task = std::move_only_function<void()>;
   // Short work that reads little, and may run again from its beginning: false, which only a
-  // ReadRing brings about, while what it reads has not come.
-  using Lookup = storage::ReadRing::Work;
+  // ReadRing brings about, while what it reads has not come. `reads` may want something already.
+  struct Lookup {
+    storage::ReadRing::Work work;
+    storage::NoWaitReads reads;
+  };
 
   // Enough to keep a fast device busy.
   static constexpr unsigned kLookupsUnderWay = 128;

@@ -10,6 +10,7 @@
 #include "src/exec/handlers.h"
 #include "src/metrics/stats.h"
 #include "storage/check.h"
+#include "storage/no_wait_reads.h"
 
 namespace ingot::exec {
 
@@ -103,8 +104,13 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   contract::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
   const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
+  // From the page cache the writer reads by itself.
+  storage::NoWaitReads reads;
+  std::optional<storage::NoWaitReads::Scope> scope;
+  if (!patient) scope.emplace(&reads);
   Outcome outcome = is_exec ? run_transaction(job, refusals, keys, reply)
                             : run_command(job, refusals, fed, keys, reply);
+  scope.reset();
   const bool misses_levels = state_.orders.take_missed();
   if (overlay_.missed()) outcome = NeedsDisk{.of_levels = misses_levels};
   if (std::holds_alternative<NeedsDisk>(outcome) || std::holds_alternative<NeedsPool>(outcome)) {

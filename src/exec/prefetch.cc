@@ -51,7 +51,7 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
   std::vector<data::ReaderPool::Lookup> lookups;
   lookups.reserve(shared->keys.size());
   for (size_t i = 0; i < shared->keys.size(); ++i) {
-    lookups.emplace_back([&services, shared, i] {
+    const auto read = [&services, shared, i] {
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
       const Lookup found = services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i],
@@ -59,7 +59,8 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
       if (found == Lookup::kMiss) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
       return true;
-    });
+    };
+    lookups.push_back({.work = read, .reads = {}});
   }
   services.data.readers.look_up(std::move(lookups));
 }

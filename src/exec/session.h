@@ -100,7 +100,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
                         const contract::CommandRow& exec_row);
   struct PoolRead;
-  static data::ReaderPool::Lookup look_up(PoolRead read);
+  static storage::ReadRing::Work look_up(PoolRead read);
   static void run_in_pool(PoolRead read);
   static void finish(PoolRead read);
 
@@ -142,6 +142,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   data::Store::Databases databases_;
   int64_t now_ms_ = 0;
   std::vector<data::ReaderPool::Lookup> lookups_;  // submitted together
+  storage::NoWaitReads probed_;                    // of the last probe
   contract::EncodedReply scratch_;
 };
 

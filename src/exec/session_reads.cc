@@ -105,8 +105,11 @@ Session::Step Session::read(const QueuedCommand& queued) {
   return Step::kTaken;
 }
 
+// What is not in the cache may be in the page cache; what is in neither, probed_ wants.
 bool Session::probe(const QueuedCommand& queued) {
   metrics::add(services_.data.stats.probes);
+  probed_ = storage::NoWaitReads(contract::kPageCacheReadsOnIoThread);
+  const storage::NoWaitReads::Scope scope(&probed_);
   bool answered = false;
   if (!run_view_ && has_one_key(*queued.row) && databases_.settled()) {
     storage::KeyProbe data(services_.data.store.engine(), &services_.data.store.cache());
@@ -147,6 +150,7 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
 }
 
 void Session::read_in_pool(const QueuedCommand& queued) {
+  storage::NoWaitReads reads = std::exchange(probed_, {});
   if (!run_view_) run_view_ = services_.data.store.view();
   ++reads_in_flight_;
   PoolRead read{.session = shared_from_this(),
@@ -164,13 +168,13 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                   run_view_->databases()[static_cast<size_t>(client_->db.load())], &cold);
   }
   if (cold.size() < 2) {
-    lookups_.push_back(look_up(std::move(read)));
+    lookups_.push_back({.work = look_up(std::move(read)), .reads = std::move(reads)});
     return;
   }
   // Several cold keys of one command are read at the same time; then the command runs.
   prefetch(services_, std::move(cold),
            [&readers = services_.data.readers, read = std::move(read)]() mutable {
-             readers.look_up(look_up(std::move(read)));
+             readers.look_up({.work = look_up(std::move(read)), .reads = {}});
            });
 }
 
@@ -183,15 +187,15 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
                 .commands = std::move(transaction),
                 .exec_row = &exec_row,
                 .view = services_.data.store.view()};
-  lookups_.push_back(look_up(std::move(read)));
+  lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }
 
 // Where reads do not wait the command runs once for each that it needs: one that needs many, or
 // visits many elements each time, is better off where they do.
-data::ReaderPool::Lookup Session::look_up(PoolRead read) {
+storage::ReadRing::Work Session::look_up(PoolRead read) {
   return [read = std::move(read)]() mutable {
-    const storage::ReadRing* const ring = storage::ReadRing::current();
-    if (ring == nullptr) {
+    const storage::NoWaitReads* const reads = storage::NoWaitReads::current();
+    if (reads == nullptr) {
       run_in_pool(std::move(read));
       return true;
     }
@@ -200,7 +204,7 @@ data::ReaderPool::Lookup Session::look_up(PoolRead read) {
       finish(std::move(read));
       return true;
     }
-    if (ring->wants() && read.runs < contract::kLookupRuns) return false;
+    if (reads->wants() && read.runs < contract::kLookupRuns) return false;
     read.walk_max = contract::kWalkedAtOnce;
     read.session->services_.data.readers.submit(
         [read = std::move(read)]() mutable { run_in_pool(std::move(read)); });

@@ -17,7 +17,7 @@ class RocksdbCursor : public Cursor {
     rocksdb::ReadOptions read;
     read.snapshot = snapshot;
     read.fill_cache = options.fill_cache;
-    if (options.tier == Tier::kCacheOnly) read.read_tier = rocksdb::kBlockCacheTier;
+    read.read_tier = read_tier(options.tier);
     if (!lower_.empty()) read.iterate_lower_bound = &lower_slice_;
     if (!upper_.empty()) read.iterate_upper_bound = &upper_slice_;
     iterator_.reset(db->NewIterator(read, space));

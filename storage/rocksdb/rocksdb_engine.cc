@@ -19,6 +19,7 @@
 #include "storage/rocksdb/rocksdb_cursor.h"
 #include "storage/rocksdb/rocksdb_listener.h"
 #include "storage/rocksdb/rocksdb_status.h"
+#include "storage/rocksdb/table_file_system.h"
 
 namespace ingot::storage {
 namespace {
@@ -84,7 +85,7 @@ class RocksdbBatch : public Batch {
 rocksdb::ReadOptions read_options(const Snapshot* snapshot, Tier tier) {
   rocksdb::ReadOptions read;
   read.snapshot = raw(snapshot);
-  if (tier == Tier::kCacheOnly) read.read_tier = rocksdb::kBlockCacheTier;
+  read.read_tier = read_tier(tier);
   return read;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "storage/read_ring.h"
+#include "storage/no_wait_reads.h"
 
 namespace ingot::storage {
 namespace {
@@ -48,20 +48,20 @@ class TableFile : public FSRandomAccessFile {
 
   IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& /*options*/, Slice* result,
                 char* scratch, IODebugContext* /*debug*/) const override {
-    ReadRing* const ring = ReadRing::current();
-    if (ring == nullptr) {
+    NoWaitReads* const reads = NoWaitReads::current();
+    if (reads == nullptr) {
       const ssize_t got = read_waiting(*file_, offset, bytes, scratch);
       if (got < 0) return failed("While pread from", path_, errno);
       *result = Slice(scratch, static_cast<size_t>(got));
       return IOStatus::OK();
     }
-    const ReadRing::Answer answer = ring->read(file_, offset, bytes, scratch);
+    const NoWaitReads::Answer answer = reads->read(file_, offset, bytes, scratch);
     switch (answer.kind) {
-      case ReadRing::Answer::Kind::kWanted:
+      case NoWaitReads::Answer::Kind::kWanted:
         return IOStatus::Aborted("not in memory yet");
-      case ReadRing::Answer::Kind::kFailed:
+      case NoWaitReads::Answer::Kind::kFailed:
         return failed("While reading", path_, answer.error);
-      case ReadRing::Answer::Kind::kCame:
+      case NoWaitReads::Answer::Kind::kCame:
         break;
     }
     *result = Slice(scratch, answer.bytes);
@@ -120,9 +120,14 @@ std::shared_ptr<rocksdb::FileSystem> make_table_file_system(
   return std::make_shared<TableFileSystem>(std::move(target));
 }
 
+rocksdb::ReadTier read_tier(Tier tier) {
+  const bool goes_to_files = tier == Tier::kDisk || NoWaitReads::current() != nullptr;
+  return goes_to_files ? rocksdb::kReadAllTier : rocksdb::kBlockCacheTier;
+}
+
 bool is_wanted(const rocksdb::Status& status) {
-  const ReadRing* const ring = ReadRing::current();
-  return ring != nullptr && status.IsAborted() && ring->wants();
+  const NoWaitReads* const reads = NoWaitReads::current();
+  return reads != nullptr && status.IsAborted() && reads->wants();
 }
 
 }  // namespace ingot::storage

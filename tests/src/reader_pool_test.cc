@@ -10,6 +10,7 @@
 namespace ingot::data {
 namespace {
 
+using storage::NoWaitReads;
 using storage::ReadRing;
 
 std::unique_ptr<ReadRing> ring_if(bool wanted) {
@@ -27,13 +28,12 @@ TEST_CASE("a reader pool runs all look-ups and tasks, also those that are left w
     ReaderPool pool(2, ring_if(has_ring));
     for (int round = 0; round < 50; ++round) {
       std::vector<ReaderPool::Lookup> lookups;
-      for (int i = 0; i < 40; ++i) {
-        lookups.emplace_back([&] {
-          pool.submit([&] { ++handed_on; });
-          ++done;
-          return true;
-        });
-      }
+      const auto work = [&] {
+        pool.submit([&] { ++handed_on; });
+        ++done;
+        return true;
+      };
+      for (int i = 0; i < 40; ++i) lookups.push_back({.work = work, .reads = {}});
       pool.look_up(std::move(lookups));
     }
   }
@@ -50,19 +50,22 @@ TEST_CASE("a reader pool: what waits for the disk on a ring does not hold up the
   const auto slow = std::make_shared<storage::OpenFile>(ends[0], /*direct=*/true);
   std::atomic<bool> slow_is_done = false;
   std::atomic<int> done = 0;
-  pool.look_up([&] {
+  const auto wait_for_it = [&] {
     char byte = 0;
-    if (ReadRing::current()->read(slow, 0, 1, &byte).kind == ReadRing::Answer::Kind::kWanted) {
+    if (NoWaitReads::current()->read(slow, 0, 1, &byte).kind ==
+        NoWaitReads::Answer::Kind::kWanted) {
       return false;
     }
     slow_is_done = byte == 'x';
     return true;
-  });
+  };
+  pool.look_up({.work = wait_for_it, .reads = {}});
   for (int i = 0; i < 1000; ++i) {
-    pool.look_up([&] {
+    const auto work = [&] {
       ++done;
       return true;
-    });
+    };
+    pool.look_up({.work = work, .reads = {}});
   }
   while (done < 1000) std::this_thread::yield();
   CHECK_FALSE(slow_is_done);

@@ -17,7 +17,7 @@
 namespace ingot::storage {
 namespace {
 
-using Kind = ReadRing::Answer::Kind;
+using Kind = NoWaitReads::Answer::Kind;
 
 constexpr size_t kBlock = 4096;
 
@@ -76,7 +76,7 @@ TEST_CASE("a read ring: work runs again when its bytes have come, many at a time
       ++runs[block];
       Page page;
       const auto answer =
-          ReadRing::current()->read(file, block * kBlock, kBlock, page.bytes.data());
+          NoWaitReads::current()->read(file, block * kBlock, kBlock, page.bytes.data());
       if (answer.kind == Kind::kWanted) return false;
       CHECK(answer.kind == Kind::kCame);
       CHECK(answer.bytes == kBlock);
@@ -88,7 +88,7 @@ TEST_CASE("a read ring: work runs again when its bytes have come, many at a time
   finish(*ring);
   CHECK(std::ranges::count(runs, 2) == kCount);
   CHECK(most == 64);
-  CHECK(ReadRing::current() == nullptr);
+  CHECK(NoWaitReads::current() == nullptr);
 }
 
 TEST_CASE("a read ring: what is in the page cache comes at once, and the end of a file is told") {
@@ -98,14 +98,15 @@ TEST_CASE("a read ring: what is in the page cache comes at once, and the end of 
   const auto file = blocks.open(O_RDONLY);  // written just now
   int runs = 0;
   Page page;
-  ReadRing::Answer answer{};
+  NoWaitReads::Answer answer{};
   ring->run([&] {
     ++runs;
-    return ReadRing::current()->read(file, kBlock, kBlock, page.bytes.data()).kind == Kind::kCame;
+    return NoWaitReads::current()->read(file, kBlock, kBlock, page.bytes.data()).kind ==
+           Kind::kCame;
   });
   CHECK(runs == 1);
   ring->run([&] {
-    answer = ReadRing::current()->read(file, 4 * kBlock, kBlock, page.bytes.data());
+    answer = NoWaitReads::current()->read(file, 4 * kBlock, kBlock, page.bytes.data());
     return answer.kind == Kind::kCame;
   });
   finish(*ring);
@@ -120,7 +121,7 @@ TEST_CASE("a read ring: one read at a time, and none twice") {
   const auto file = blocks.open();
   std::vector<size_t> came;  // blocks that each run has found
   ring->run([&] {
-    ReadRing& now = *ReadRing::current();
+    NoWaitReads& now = *NoWaitReads::current();
     Page page;
     size_t found = 0;
     for (size_t block = 0; block < 3; ++block) {
@@ -141,7 +142,7 @@ TEST_CASE("a read ring: failures are told, and work may end without its bytes") 
   Page page;
   int error = 0;
   ring->run([&] {
-    const auto answer = ReadRing::current()->read(unreadable, 0, kBlock, page.bytes.data());
+    const auto answer = NoWaitReads::current()->read(unreadable, 0, kBlock, page.bytes.data());
     error = answer.error;
     return answer.kind == Kind::kFailed;
   });
@@ -151,13 +152,45 @@ TEST_CASE("a read ring: failures are told, and work may end without its bytes") 
   int runs = 0;
   ring->run([&, file = blocks.open()] {
     ++runs;
-    Page mine;
-    CHECK(ReadRing::current()->read(file, 0, kBlock, mine.bytes.data()).kind == Kind::kWanted);
+    CHECK(NoWaitReads::current()->read(file, 0, kBlock, page.bytes.data()).kind == Kind::kWanted);
     return true;
   });
-  CHECK(ring->under_way() == 1);  // the kernel still has its memory
+  CHECK(ring->under_way() == 0);
+  CHECK(runs == 1);
+}
+
+TEST_CASE("a read ring: what was wanted elsewhere is there when the work begins") {
+  const auto ring = open_ring();
+  if (ring == nullptr) return;
+  const Blocks blocks(8);
+  const auto file = blocks.open();
+  Page page;
+  NoWaitReads reads;
+  CHECK(reads.read(file, kBlock, kBlock, page.bytes.data()).kind == Kind::kWanted);
+  int runs = 0;
+  const auto work = [&] {
+    ++runs;
+    const auto answer = NoWaitReads::current()->read(file, kBlock, kBlock, page.bytes.data());
+    return answer.kind == Kind::kCame;
+  };
+  ring->run(work, std::move(reads));
+  CHECK(runs == 0);
   finish(*ring);
   CHECK(runs == 1);
+  CHECK(page.bytes[0] == byte_of(1));
+}
+
+TEST_CASE("reads that do not wait take a bounded number from the page cache") {
+  const Blocks blocks(8);
+  const auto file = blocks.open(O_RDONLY);
+  NoWaitReads reads(2);
+  Page page;
+  for (size_t block = 0; block < 2; ++block) {
+    CHECK(reads.read(file, block * kBlock, kBlock, page.bytes.data()).kind == Kind::kCame);
+  }
+  CHECK_FALSE(reads.wants());
+  CHECK(reads.read(file, 2 * kBlock, kBlock, page.bytes.data()).kind == Kind::kWanted);
+  CHECK(reads.wants());
 }
 
 TEST_CASE("a read ring: a file that is closed meanwhile is read to the end") {
@@ -170,7 +203,7 @@ TEST_CASE("a read ring: a file that is closed meanwhile is read to the end") {
   ring->run([&] {
     if (wanted) return true;
     Page page;
-    wanted = ReadRing::current()->read(file, 0, kBlock, page.bytes.data()).kind == Kind::kWanted;
+    wanted = NoWaitReads::current()->read(file, 0, kBlock, page.bytes.data()).kind == Kind::kWanted;
     return false;
   });
   file.reset();
@@ -235,6 +268,20 @@ TEST_CASE("RocksDB: look-ups and walks on a ring find what others do") {
   finish(*ring);
   CHECK(wrong == 0);
   if (options.direct_reads) CHECK(waited > kRecords / 2);
+
+  // Without the ring: from the page cache, and no further.
+  engine.reopen();
+  std::string value;
+  const auto probe = [&] {
+    return engine->get(nullptr, Space::kMeta, key_of(500), Tier::kCacheOnly, &value, nullptr);
+  };
+  CHECK(probe() == Lookup::kMiss);
+  {
+    NoWaitReads reads;
+    const NoWaitReads::Scope scope(&reads);
+    CHECK(probe() == (options.direct_reads ? Lookup::kMiss : Lookup::kFound));
+    CHECK(reads.wants() == options.direct_reads);
+  }
 
   for (const bool backwards : {false, true}) {
     size_t seen = 0;
