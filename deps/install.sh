@@ -6,10 +6,11 @@ set -eu
 build="g++ cmake ninja-build pkgconf libboost1.81-dev librocksdb-dev libleveldb-dev liblz4-dev libsnappy-dev
   libzstd-dev liburing-dev libjemalloc-dev libssl-dev libxxhash-dev libfmt-dev libspdlog-dev catch2"  # spdlog's package needs Catch2 anyway
 redis="redis-server redis-tools python3 python3-redis"
+measuring="fio python3-matplotlib libfuse3-dev fuse3"
 case ${1-} in
   build) wanted=$build ;;
-  test) wanted="$build $redis python3-pytest python3-pip clang-format libfuse3-dev fuse3 golang-go nodejs npm" ;;
-  bench) wanted="$build $redis fio python3-matplotlib" ;;
+  test) wanted="$build $redis $measuring python3-pytest python3-pip clang-format golang-go nodejs npm" ;;
+  bench) wanted="$build $redis $measuring" ;;
   fuzz) wanted="$build clang-16 libclang-rt-16-dev llvm-16" ;;  # llvm-16: names in what sanitizers print
   *) echo "usage: deps/install.sh build | test | bench | fuzz" >&2; exit 2 ;;
 esac

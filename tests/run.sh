@@ -52,7 +52,7 @@ for check in includes style; do
 done
 
 step "build, release"
-build release ingot-server ingot-check ingot-repair faulty_disk
+build release ingot-server ingot-check ingot-repair faulty_disk generator probe slowdisk
 
 step "conformance with redis-server, promises, clients: in the background"
 start_suites tests/conformance tests/promises tests/smoke --ignore=tests/promises/test_p6_latency.py
