@@ -11,6 +11,7 @@ import shutil
 import subprocess
 
 import common
+import generator
 from common import median, ratio_text, thousands
 
 AIM = 0.9  # of redis-server, at a pipeline of 1
@@ -128,9 +129,8 @@ def run(args):
     other = common.redis_server(args, {"appendonly": "yes"} if args.redis_appendonly else {})
     rows, result = [], {"keys": args.keys, "redis_appendonly": args.redis_appendonly}
     with ingot, other:
-        loader = common.Loader(args.keys, VALUE_BYTES)
         for server in (ingot, other):
-            loader.load(server)
+            generator.fill(server, args.keys, VALUE_BYTES)
             server.wait_until_quiet()
             warm(server, args.keys)
         for test in ("get", "set"):
@@ -162,7 +162,7 @@ def parse(words=None):
         "--redis-appendonly", action="store_true", help="let redis-server keep its data too"
     )
     args = parser.parse_args(words)
-    args.keys = -(-(args.keys or (200_000 if args.quick else 1_000_000)) // 1000) * 1000
+    args.keys = args.keys or (200_000 if args.quick else 1_000_000)
     args.rounds = args.rounds or (2 if args.quick else 5)
     args.seconds = args.seconds or (1 if args.quick else 5)
     return args

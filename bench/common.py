@@ -1,21 +1,24 @@
-"""What the benchmarks share: options, machine facts, servers in directories of their own, the loader,
+"""What the benchmarks share: options, machine facts, servers in directories of their own or elsewhere,
 redis-benchmark, tables and the JSON result."""
+
+import sys
+
+# Whoever imports `queue` means Python's own, and not the benchmark that stands here.
+sys.path.append(sys.path.pop(0))
 
 import argparse
 import contextlib
 import csv
-import itertools
+import errno
 import json
 import os
 import platform
-import random
 import re
 import shutil
 import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -26,6 +29,7 @@ except ImportError:
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MB = 1 << 20
+BUSY_PERCENT = 15  # of all processors: more than that before anything was started is somebody else
 UNITS = {"": 1, "k": 1000, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "g": 10**9, "gb": 1 << 30}
 
 
@@ -37,29 +41,65 @@ def parse_bytes(text):
     return int(match[1]) * UNITS[match[2]]
 
 
-def options(description):
+def base_options(description):
     """The parser with the options that every benchmark has."""
     parser = argparse.ArgumentParser(description=description.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="a look instead of a measurement")
     parser.add_argument("--dir", help="where the data goes; it should be on the disk that is meant")
     parser.add_argument("--server", default=os.path.join(ROOT, "build/release/ingot-server"))
+    return parser
+
+
+def options(description):
+    """The same, for those that compare with redis-server and write one JSON file."""
+    parser = base_options(description)
     parser.add_argument("--redis", default="redis-server", help="the server to compare with")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     return parser
 
 
+def need(*tools):
+    """Ends the script when one of these programs is missing."""
+    for tool in tools:
+        if not shutil.which(tool):
+            sys.exit(f"{tool} is missing: deps/build.sh bench builds ours, deps/install.sh bench brings the rest")
+
+
+def end_cleanly():
+    """SIGTERM ends the script as Ctrl-C does: through every `finally`, so that no server and no mount is left."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+
+
 def prepare(args):
     """Checks what the options name; a clean end also for SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    for tool in (args.server, args.redis, "redis-benchmark", "fio"):
-        if not shutil.which(tool):
-            sys.exit(f"{tool} is missing: deps/build.sh makes the server, deps/install.sh bench brings the rest")
+    end_cleanly()
+    need(args.server, args.redis, "redis-benchmark", "fio")
     args.dir = os.path.abspath(args.dir or os.path.join(ROOT, "build/bench"))
     os.makedirs(args.dir, exist_ok=True)
 
 
+@contextlib.contextmanager
+def plain_errors():
+    """What a user can do something about ends the script with a sentence instead of a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit("stopped")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.exit(f"the disk is full: {error.filename or error}")
+    except redis.exceptions.ConnectionError as error:
+        sys.exit(f"the server is gone: {error}")
+
+
 def run_alone(name, run, args):
     """The whole life of one benchmark that was started by itself."""
+    with plain_errors():
+        _run_alone(name, run, args)
+
+
+def _run_alone(name, run, args):
     prepare(args)
     facts = machine_facts(args)
     print_facts(facts)
@@ -108,11 +148,30 @@ def file_system(directory):
     ).stdout.strip()
 
 
-def disk_facts(directory):
+def block_device(directory):
+    """The folder of /sys of the disk under the directory; a disk, not a partition. It may not exist."""
     device = os.stat(directory).st_dev
     block = os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     if os.path.exists(os.path.join(block, "partition")):
         block = os.path.dirname(block)
+    return block
+
+
+def busy_share(seconds=0.3):
+    """How much of all processors is used right now."""
+
+    def times():
+        fields = [int(word) for word in first_line("/proc/stat").split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    total, idle = times()
+    time.sleep(seconds)
+    total_after, idle_after = times()
+    return 1 - (idle_after - idle) / max(1, total_after - total)
+
+
+def disk_facts(directory):
+    block = block_device(directory)
     kind = {"0": "not rotational", "1": "rotational"}.get(
         first_line(os.path.join(block, "queue/rotational")), "of unknown kind"
     )
@@ -123,44 +182,143 @@ def disk_facts(directory):
 
 
 def machine_facts(args):
-    return {
-        "cores": f"{os.cpu_count()} x {proc_value('/proc/cpuinfo', 'model name') or platform.machine()}",
-        "memory": f"{int(proc_value('/proc/meminfo', 'MemTotal').split()[0]) >> 20} GB",
-        "kernel": platform.release(),
+    facts = machine()
+    return facts | {
         "disk": disk_facts(args.dir),
         "ingot": version_of(args.server, "--version"),
         "redis": version_of(args.redis, "--version"),
         "fio": version_of("fio", "--version"),
-        "load before": f"{os.getloadavg()[0]:.2f}",
         "mode": "quick" if args.quick else "full",
     }
+
+
+def machine():
+    """What is true of the machine whatever is measured."""
+    return {
+        "cores": f"{os.cpu_count()} x {proc_value('/proc/cpuinfo', 'model name') or platform.machine()}",
+        "memory": f"{int(proc_value('/proc/meminfo', 'MemTotal').split()[0]) >> 20} GB",
+        "kernel": platform.release(),
+        "load before": f"{os.getloadavg()[0]:.2f}",
+        "busy before": f"{busy_share():.0%} of the processors",
+    }
+
+
+def busy_warning(facts):
+    """What to say of the machine's other work; empty when there is little."""
+    if int(facts["busy before"].split("%")[0]) < BUSY_PERCENT:
+        return ""
+    return "WARNING: the machine is busy with something else; these figures will be low and vary"
 
 
 def print_facts(facts):
     for name, value in facts.items():
         print(f"{name:12} {value}")
-    if float(facts["load before"]) > 0.3 * os.cpu_count():
-        print("WARNING: the machine is busy with something else; these figures will be low and vary")
+    if warning := busy_warning(facts):
+        print(warning)
     sys.stdout.flush()
 
 
 # ------------------------------------------------------------------ servers
 
 
-class Server:
+class Endpoint:
+    """A server, wherever it is. `local`: it is ours, so that its processor time and its files are known."""
+
+    local = False
+
+    def __init__(self, name, host, port):
+        self.name, self.host, self.port = name, host, port
+        self.client = None
+
+    def __exit__(self, *_):
+        self.client.close()
+
+    def connect(self):
+        self.client = redis.Redis(host=self.host, port=self.port, socket_timeout=60)
+
+    def info(self):
+        """All that INFO tells; a server that has no "everything" gives what it has."""
+        try:
+            return self.client.info("everything")
+        except redis.exceptions.ResponseError:
+            return self.client.info()
+
+    def set_config(self, name, value):
+        """Whether it took that."""
+        try:
+            self.client.config_set(name, value)
+        except redis.exceptions.ResponseError:
+            return False
+        return True
+
+    def wait_until_quiet(self, seconds=120):
+        """Until no compaction runs or waits, or the seconds are over; whether it is quiet."""
+        deadline = time.monotonic() + seconds
+        calm = 0
+        while calm < 5:
+            info = self.info()
+            busy = info.get("engine_running_compactions", 0) or info.get(
+                "engine_pending_compaction_bytes", 0
+            )
+            calm = 0 if busy else calm + 1
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def why_gone(self):
+        """What is known of the end of the server; empty when it is there, or when nothing is known."""
+        return ""
+
+
+class Target(Endpoint):
+    """A server that was there before and stays: nothing is known of its processes and its disk, and it is not
+    started again."""
+
+    def __init__(self, address):
+        host, colon, port = address.rpartition(":")
+        if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
+            sys.exit(f"--target wants host:port and not '{address}'")
+        super().__init__(address, host, int(port))
+
+    def __enter__(self):
+        self.connect()
+        try:
+            self.client.ping()
+        except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
+            sys.exit(f"no server answers at {self.name}: {error}")
+        return self
+
+    def restart(self):
+        """Not ours to do."""
+
+    def memory(self):
+        """What it says itself; None when it does not."""
+        return self.info().get("used_memory_rss")
+
+    def cpu_seconds(self):
+        return None
+
+    def disk_bytes(self):
+        return None
+
+
+class Server(Endpoint):
     """A server on a port and in a directory of its own; both are gone when the block ends.
 
-    `command` is what comes before the options: the binary, and perhaps a configuration file.
+    `command` is what comes before the options: the binary, and perhaps a configuration file. A `directory` that is
+    given stays.
     """
 
-    def __init__(self, name, command, parent, settings):
-        self.name = name
+    local = True
+
+    def __init__(self, name, command, parent, settings, directory=None):
+        super().__init__(name, "127.0.0.1", free_port())
         self._command = command
         self._settings = settings
-        self.directory = tempfile.mkdtemp(prefix=f"bench-{name}-", dir=parent)
-        self.port = free_port()
+        self._keep = directory is not None
+        self.directory = directory or tempfile.mkdtemp(prefix=f"bench-{name}-", dir=parent)
         self._process = None
-        self.client = None
 
     def __enter__(self):
         try:
@@ -174,7 +332,8 @@ class Server:
         if self._process:
             self._process.kill()
             self._process.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        if not self._keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
     def pid(self):
@@ -183,12 +342,11 @@ class Server:
     def start(self):
         given = {"port": self.port, "dir": self.directory, "bind": "127.0.0.1"} | self._settings
         words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-        log_path = os.path.join(self.directory, "log")
-        with open(log_path, "ab") as log:
+        with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
-                [*self._command, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                with_us(*self._command, *words), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        self.client = redis.Redis(port=self.port, socket_timeout=60)
+        self.connect()
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -196,9 +354,22 @@ class Server:
                 return
             except redis.exceptions.ConnectionError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    with open(log_path, encoding="utf-8", errors="replace") as log:
-                        sys.exit(f"{self.name} does not serve:\n{log.read()[-2000:]}")
+                    sys.exit(f"{self.name} does not serve:\n{self._log_tail()}")
                 time.sleep(0.05)
+
+    @property
+    def _log_path(self):
+        return os.path.join(self.directory, "log")
+
+    def _log_tail(self):
+        with open(self._log_path, encoding="utf-8", errors="replace") as log:
+            return log.read()[-2000:]
+
+    def why_gone(self):
+        time.sleep(0.1)  # a process that has just closed its sockets may still be on its way out
+        if self._process.poll() is None:
+            return ""
+        return f"{self.name} has ended with {self._process.returncode}; its log:\n{self._log_tail()}"
 
     def restart(self):
         """Ends it as an operator would (everything is flushed to the disk), and starts it again."""
@@ -207,20 +378,8 @@ class Server:
         self._process.wait()
         self.start()
 
-    def wait_until_quiet(self, seconds=120):
-        """Until no compaction runs or waits, or the seconds are over; whether it is quiet."""
-        deadline = time.monotonic() + seconds
-        calm = 0
-        while calm < 5:
-            info = self.client.info("everything")
-            busy = info.get("engine_running_compactions", 0) or info.get(
-                "engine_pending_compaction_bytes", 0
-            )
-            calm = 0 if busy else calm + 1
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.1)
-        return True
+    def memory(self):
+        return int(proc_value(f"/proc/{self.pid}/status", "VmRSS").split()[0]) << 10
 
     def peak_memory(self):
         return int(proc_value(f"/proc/{self.pid}/status", "VmHWM").split()[0]) << 10
@@ -231,24 +390,33 @@ class Server:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def bytes_read(self):
-        """What it had to get from the disk so far; 0 when the kernel does not tell."""
+    def io_bytes(self, which):
+        """What it had to get from the disk so far ("read_bytes"), or wrote there; 0 when the kernel does not tell."""
         try:
-            return int(proc_value(f"/proc/{self.pid}/io", "read_bytes") or 0)
+            return int(proc_value(f"/proc/{self.pid}/io", which) or 0)
         except PermissionError:
             return 0
 
     def disk_bytes(self):
-        total = 0
-        for folder, _, names in os.walk(self.directory):
-            for name in names:
-                with contextlib.suppress(FileNotFoundError):  # a file that was just merged away
-                    total += os.stat(os.path.join(folder, name)).st_blocks * 512
-        return total
+        return directory_bytes(self.directory)
 
 
-def ingot(args, settings, conf=None):
-    return Server("ingot", [args.server] + ([conf] if conf else []), args.dir, settings)
+def with_us(*command):
+    """The command so that it dies with this script, however that ends. From the main thread only."""
+    return ["setpriv", "--pdeathsig", "KILL", *command]
+
+
+def directory_bytes(directory):
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # a file that was just merged away
+                total += os.stat(os.path.join(folder, name)).st_blocks * 512
+    return total
+
+
+def ingot(args, settings, conf=None, directory=None):
+    return Server("ingot", [args.server] + ([conf] if conf else []), args.dir, settings, directory)
 
 
 def redis_server(args, settings=None):
@@ -263,102 +431,32 @@ def free_port():
         return probe.getsockname()[1]
 
 
-# ------------------------------------------------------------------ loading
-
-
-class Loader:
-    """Sets `keys` keys (rounded up to thousands), key:000000000000 and on, as redis-benchmark names
-    them, each once, spread over the whole range at every moment; the values do not compress.
-
-    One thread keeps a pipeline under way on each of several connections.
-    """
-
-    SPREAD = 1000  # key numbers are slot * SPREAD + step; a step is one pass over all slots
-    CONNECTIONS = 8
-    PIPELINE = 250
-
-    def __init__(self, keys, value_bytes, seed=1):
-        self.slots = -(-keys // self.SPREAD)
-        self.keys = self.slots * self.SPREAD
-        self._random = random.Random(seed)
-        head = b"*3\r\n$3\r\nSET\r\n$16\r\nkey:%09d"
-        self._heads = [head % slot for slot in range(self.slots)]
-        self._length = b"\r\n$%d\r\n" % value_bytes
-        pool_bytes = os.urandom(min(32 * MB, 20000 * value_bytes))
-        self._values = [
-            pool_bytes[at : at + value_bytes] + b"\r\n"
-            for at in range(0, len(pool_bytes) - value_bytes + 1, value_bytes)
-        ]
-
-    def pipelines(self):
-        """(bytes, commands) one after another."""
-        steps = list(range(self.SPREAD))
-        self._random.shuffle(steps)
-        values = self._values
-        for step in steps:
-            middle = itertools.repeat(b"%03d" % step + self._length)
-            for slot in range(0, self.slots, self.PIPELINE):
-                heads = self._heads[slot : slot + self.PIPELINE]
-                at = self._random.randrange(max(1, len(values) - len(heads)))
-                parts = zip(heads, middle, values[at : at + len(heads)])
-                yield b"".join(itertools.chain.from_iterable(parts)), len(heads)
-
-    def load(self, server, slices=1):
-        """For each slice of the keys the seconds and the server's processor time; and the share of the
-        whole that this process itself was computing: near 1 it was the limit and not the server."""
-        sockets = [
-            socket.create_connection(("127.0.0.1", server.port)) for _ in range(self.CONNECTIONS)
-        ]
-        waiting = [0] * len(sockets)
-        marks = [(time.monotonic(), server.cpu_seconds())]
-        own = time.process_time()
-        done = 0
-        for (data, count), turn in zip(self.pipelines(), itertools.cycle(range(len(sockets)))):
-            done += self._take_replies(sockets[turn], waiting[turn])
-            sockets[turn].sendall(data)
-            waiting[turn] = count
-            while len(marks) < slices and done >= self.keys * len(marks) / slices:
-                marks.append((time.monotonic(), server.cpu_seconds()))
-        for turn, connection in enumerate(sockets):
-            self._take_replies(connection, waiting[turn])
-            connection.close()
-        marks.append((time.monotonic(), server.cpu_seconds()))
-        share = (time.process_time() - own) / (marks[-1][0] - marks[0][0])
-        return [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(marks)], share
-
-    @staticmethod
-    def _take_replies(connection, count):
-        expected = b"+OK\r\n" * count
-        received = b""
-        while len(received) < len(expected):
-            data = connection.recv(1 << 16)
-            received += data
-            if not data or not expected.startswith(received):
-                sys.exit(f"SET failed: {received.lstrip(b'+OK').strip()[:200]!r}")
-        return count
-
-
 # ------------------------------------------------------------------ redis-benchmark
 
 
-def redis_benchmark(server, seconds, keys, *words, guess=20000, connections=50, pipeline=1, threads=0):
-    """Requests per second of one redis-benchmark of some `seconds`; `words` say which request.
+def redis_benchmark(server, seconds, keys, *words, **load):
+    """Requests per second of one redis-benchmark of some `seconds`; `words` say which request."""
+    return redis_benchmark_row(server, seconds, keys, *words, **load)["rps"]
+
+
+def redis_benchmark_row(server, seconds, keys, *words, guess=20000, connections=50, pipeline=1, threads=0):
+    """The figures of one redis-benchmark as it names them, latencies in milliseconds.
 
     It takes a number of requests and not a time: a short run, of `guess` requests, tells how many.
     """
 
-    def rate(requests):
-        requests = max(connections * pipeline, requests // pipeline * pipeline)
-        command = ["redis-benchmark", "-p", str(server.port), "-c", str(connections), "--csv"]
+    def measure(requests):
+        requests = max(connections * pipeline, int(requests) // pipeline * pipeline)
+        command = ["redis-benchmark", "-h", server.host, "-p", str(server.port), "-c", str(connections), "--csv"]
         command += ["-P", str(pipeline), "-r", str(keys), "-n", str(requests)]
         command += ["--threads", str(threads)] if threads else []
-        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        done = subprocess.run(with_us(*command, *words), capture_output=True, text=True, check=False)
         rows = list(csv.reader(done.stdout.splitlines()))
         if done.returncode != 0 or len(rows) < 2:
-            sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-        return float(rows[-1][1])
+            sys.exit(server.why_gone() or f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+        return {name: float(value) for name, value in zip(rows[0][1:], rows[-1][1:])}
 
-    return rate(int(rate(int(guess)) * seconds))
+    return measure(measure(guess)["rps"] * seconds)
 
 
 # ------------------------------------------------------------------ results
@@ -384,6 +482,11 @@ def title(text):
 
 def print_load():
     print(f"the machine's load at the end, with this benchmark's own: {os.getloadavg()[0]:.2f}")
+
+
+def counted(number, what):
+    """'1 round', '3 rounds'."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def table(headers, rows):

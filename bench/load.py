@@ -9,27 +9,28 @@ import sys
 import time
 
 import common
+import generator
 from common import MB, median, thousands
 
 VALUE_BYTES = 100
 SLICES = 20
 
 
-def fill(server, loader):
+def fill(server, keys):
     """Loads it and checks that every key counts."""
-    slices, busy = loader.load(server, SLICES)
+    slices, busy = generator.timed_fill(server, keys, VALUE_BYTES, SLICES)
     seconds, cpu = zip(*slices)
-    if server.client.dbsize() != loader.keys:
-        sys.exit(f"{server.name}: DBSIZE is {server.client.dbsize()} after {loader.keys} keys")
-    rates = [loader.keys / SLICES / slice_seconds for slice_seconds in seconds]
+    if server.client.dbsize() != keys:
+        sys.exit(f"{server.name}: DBSIZE is {server.client.dbsize()} after {keys} keys")
+    rates = [keys / SLICES / slice_seconds for slice_seconds in seconds]
     quarter = SLICES // 4
     return {
-        "rate": loader.keys / sum(seconds),
+        "rate": keys / sum(seconds),
         "slices": rates,
-        "slices_cpu_us": [cpu_seconds * SLICES / loader.keys * 1e6 for cpu_seconds in cpu],
+        "slices_cpu_us": [cpu_seconds * SLICES / keys * 1e6 for cpu_seconds in cpu],
         "last_to_first_quarter": sum(seconds[:quarter]) / sum(seconds[-quarter:]),
-        "loader_busy": busy,
-        "cpu_us": sum(cpu) / loader.keys * 1e6,
+        "generator_busy": busy,
+        "cpu_us": sum(cpu) / keys * 1e6,
         "peak_memory": server.peak_memory(),
         "disk": server.disk_bytes(),
     }
@@ -57,7 +58,7 @@ def report(ours, theirs, args):
         line(f"{name}: last quarter / first", f"{one['last_to_first_quarter']:.2f}")
         slowest = min(one["slices"]) / median(one["slices"])
         line(f"{name}: slowest slice / median", f"{slowest:.2f}")
-        line(f"{name}: loader's own share of time", f"{one['loader_busy']:.2f}")
+        line(f"{name}: generator's own share of time", f"{one['generator_busy']:.2f}")
     of_limit = ours["peak_memory"] / args.maxmemory
     line("ingot: peak memory (VmHWM)", f"{ours['peak_memory'] / MB:,.0f} MB")
     line("ingot: of maxmemory", f"{of_limit:.2f} of {args.maxmemory / MB:,.0f} MB")
@@ -71,14 +72,13 @@ def report(ours, theirs, args):
 
 def run(args):
     common.title(f"Loading {args.keys:,} keys with {VALUE_BYTES}-byte values")
-    loader = common.Loader(args.keys, VALUE_BYTES)
     with common.ingot(args, {"maxmemory": args.maxmemory}) as server:
-        ours = fill(server, loader)
+        ours = fill(server, args.keys)
         start = time.monotonic()
         server.wait_until_quiet(300)
         ours |= {"seconds_to_quiet": time.monotonic() - start, "disk_quiet": server.disk_bytes()}
     with common.redis_server(args) as server:
-        theirs = fill(server, loader)
+        theirs = fill(server, args.keys)
     report(ours, theirs, args)
     return {"keys": args.keys, "maxmemory": args.maxmemory, "ingot": ours, "redis": theirs}
 
@@ -88,7 +88,7 @@ def parse(words=None):
     parser.add_argument("--keys", type=int, help="5 million; 1 million when quick")
     parser.add_argument("--maxmemory", type=common.parse_bytes, help="256mb; 64mb when quick")
     args = parser.parse_args(words)
-    args.keys = -(-(args.keys or (1_000_000 if args.quick else 5_000_000)) // 1000) * 1000
+    args.keys = args.keys or (1_000_000 if args.quick else 5_000_000)
     args.maxmemory = args.maxmemory or common.parse_bytes("64mb" if args.quick else "256mb")
     return args
 

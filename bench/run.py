@@ -1,31 +1,56 @@
 #!/usr/bin/python3
-"""All benchmarks in one run, each of which also runs alone. --quick takes some four minutes."""
+"""What is compared with redis-server and fio, one after another: --quick takes some six minutes.
 
-import cached
-import churn
-import cold
-import common
-import datatypes
-import large
-import load
+Each part is a script that also runs alone. A run that was stopped goes on behind its last finished part with --run-dir,
+and inside a part where that one can.
+"""
 
-SECTIONS = {"cached": cached, "datatypes": datatypes, "cold": cold, "load": load, "large": large, "churn": churn}
+import os
+import subprocess
+import sys
+
+import generator
+import runs
+
+# Those of the first kind write one JSON file; the others have directories of runs.
+FILES = ("cached", "load", "large", "churn")
+PARTS = ("cached", "compare", "readers", "load", "large", "churn")
+
+
+def words_of(name, run, args):
+    words = ["--dir", args.dir, "--server", args.server]
+    words += ["--quick"] if args.quick else []
+    if name in FILES:
+        words += ["--redis", args.redis, "--json", run.path(f"{name}.json")]
+    else:
+        words += ["--run-dir", run.path(name)]
+    if name == "compare":
+        words += [args.server, args.redis]
+    if name == "cached" and args.profile:
+        words.append("--profile")
+    return words
+
+
+def part(name, run, args):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    done = subprocess.run([sys.executable, script, *words_of(name, run, args)], check=False)
+    if done.returncode != 0:
+        sys.exit(f"{name}.py has failed")
+    return {}
+
+
+def work(run, args):
+    run.expect(len(PARTS))
+    for name in PARTS:
+        run.step(name, lambda name=name: part(name, run, args))
 
 
 def main():
-    parser = common.options(__doc__)
+    parser = runs.options(__doc__, target=False)
+    parser.add_argument("--redis", default="redis-server", help="the server to compare with")
     parser.add_argument("--profile", action="store_true", help="see cached.py")
-    args = parser.parse_args()
-    common.prepare(args)
-    words = ["--dir", args.dir, "--server", args.server, "--redis", args.redis]
-    words += ["--quick"] if args.quick else []
-    facts = common.machine_facts(args)
-    common.print_facts(facts)
-    result = {"machine": facts}
-    for name, section in SECTIONS.items():
-        extra = ["--profile"] if args.profile and section is cached else []
-        result[name] = section.run(section.parse(words + extra))
-        common.write_json(args, result)
+    args = runs.parse(parser)
+    runs.alone("run", work, args, dict(vars(args)), [generator.PROGRAM, args.redis, "redis-benchmark", "fio"])
 
 
 if __name__ == "__main__":

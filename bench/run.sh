@@ -1,7 +1,4 @@
 #!/bin/sh
-# Installs what the benchmarks need, builds, and runs them: bench/run.sh [options of run.py].
-set -eu
-here=$(dirname "$0")
-"$here/../deps/install.sh" bench
-"$here/../deps/build.sh"
-exec /usr/bin/python3 "$here/run.py" "$@"
+# Installs what the benchmarks need, builds, and runs all that compare and keep to promises: bench/run.sh [options of
+# run.py].
+exec "$(dirname "$0")/start.sh" run.py "$@"
