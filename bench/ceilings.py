@@ -127,7 +127,7 @@ def work(run, args):
 def main():
     parser = runs.options(__doc__, target=False)
     parser.add_argument("--result", metavar="RUN_DIR", help="set the figures of this run beside them")
-    parser.add_argument("--seconds", type=float, help="of each measurement: 5; 1 when quick")
+    parser.add_argument("--seconds", type=common.above_zero, help="of each measurement: 5; 1 when quick")
     parser.add_argument(
         "--fio-size", type=common.parse_bytes, help="of the file that fio reads: 1gb; 64mb when quick"
     )

@@ -36,9 +36,28 @@ UNITS = {"": 1, "k": 1000, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "g": 10**9,
 def parse_bytes(text):
     """'256mb' as the configuration files mean it."""
     match = re.fullmatch(r"(\d+)(|k|kb|m|mb|g|gb)", text.lower())
-    if not match:
-        raise argparse.ArgumentTypeError(f"not an amount of memory: {text}")
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"an amount like 256mb is wanted and not '{text}'")
     return int(match[1]) * UNITS[match[2]]
+
+
+def whole(text):
+    """The type of an option that is a whole number above 0."""
+    if not re.fullmatch(r"0*[1-9]\d{0,14}", text):
+        raise argparse.ArgumentTypeError(f"a whole number above 0 is wanted and not '{text}'")
+    return int(text)
+
+
+def wholes(text):
+    """Such numbers with commas between them: 1,5,10."""
+    return [whole(word) for word in text.split(",")]
+
+
+def above_zero(text):
+    """The type of an option that is a time or the like."""
+    if not re.fullmatch(r"\d{0,12}\.?\d{0,9}", text) or not text.strip("0."):
+        raise argparse.ArgumentTypeError(f"a number above 0 is wanted and not '{text}'")
+    return float(text)
 
 
 def base_options(description):
@@ -86,11 +105,12 @@ def plain_errors():
     except KeyboardInterrupt:
         sys.exit("stopped")
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        sys.exit(f"the disk is full: {error.filename or error}")
-    except redis.exceptions.ConnectionError as error:
+        full = "the disk is full: " if error.errno == errno.ENOSPC else ""
+        sys.exit(f"{full}{error}")
+    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
         sys.exit(f"the server is gone: {error}")
+    except redis.exceptions.RedisError as error:
+        sys.exit(f"the server answers: {error}")
 
 
 def run_alone(name, run, args):
@@ -225,6 +245,7 @@ class Endpoint:
     """A server, wherever it is. `local`: it is ours, so that its processor time and its files are known."""
 
     local = False
+    password = None
 
     def __init__(self, name, host, port):
         self.name, self.host, self.port = name, host, port
@@ -234,7 +255,7 @@ class Endpoint:
         self.client.close()
 
     def connect(self):
-        self.client = redis.Redis(host=self.host, port=self.port, socket_timeout=60)
+        self.client = redis.Redis(host=self.host, port=self.port, password=self.password, socket_timeout=60)
 
     def info(self):
         """All that INFO tells; a server that has no "everything" gives what it has."""
@@ -273,19 +294,20 @@ class Endpoint:
 
 class Target(Endpoint):
     """A server that was there before and stays: nothing is known of its processes and its disk, and it is not
-    started again."""
+    started again. Its password stands in the environment, as redis-cli wants it."""
 
     def __init__(self, address):
         host, colon, port = address.rpartition(":")
         if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
             sys.exit(f"--target wants host:port and not '{address}'")
-        super().__init__(address, host, int(port))
+        super().__init__(address, host.strip("[]"), int(port))
+        self.password = os.environ.get("REDISCLI_AUTH")
 
     def __enter__(self):
         self.connect()
         try:
             self.client.ping()
-        except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
+        except redis.exceptions.RedisError as error:
             sys.exit(f"no server answers at {self.name}: {error}")
         return self
 
@@ -450,6 +472,7 @@ def redis_benchmark_row(server, seconds, keys, *words, guess=20000, connections=
         command = ["redis-benchmark", "-h", server.host, "-p", str(server.port), "-c", str(connections), "--csv"]
         command += ["-P", str(pipeline), "-r", str(keys), "-n", str(requests)]
         command += ["--threads", str(threads)] if threads else []
+        command += ["-a", server.password] if server.password else []
         done = subprocess.run(with_us(*command, *words), capture_output=True, text=True, check=False)
         rows = list(csv.reader(done.stdout.splitlines()))
         if done.returncode != 0 or len(rows) < 2:

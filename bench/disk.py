@@ -284,9 +284,9 @@ def add_options(parser):
     """What the data is, and where."""
     size = common.parse_bytes
     parser.add_argument("--profile", choices=list(PROFILES), default="ssd", help="of conf/ (ssd)")
-    parser.add_argument("--keys", type=int, help="as many as make four times maxmemory")
+    parser.add_argument("--keys", type=common.whole, help="as many as make four times maxmemory")
     parser.add_argument("--maxmemory", type=size, help="256mb, 16mb when quick; a quarter of the data with --keys")
-    parser.add_argument("--value-bytes", type=int, default=100)
+    parser.add_argument("--value-bytes", type=common.whole, default=100)
     parser.add_argument(
         "--page-cache", action="store_true", help="read as the profile says, and not past the page cache"
     )
@@ -308,17 +308,21 @@ def derive(args):
 def main():
     parser = runs.options(__doc__)
     add_options(parser)
-    parser.add_argument("--hot-keys", type=int, help="a hundredth of the keys")
+    parser.add_argument("--hot-keys", type=common.whole, help="a hundredth of the keys")
     parser.add_argument(
-        "--seconds", type=float, help="of random reads, and of hot reads: 60, 300 for hdd; 5 when quick"
+        "--seconds",
+        type=common.above_zero,
+        help="of random reads, and of hot reads: 60, 300 for hdd; 5 when quick",
     )
     parser.add_argument(
-        "--fio-seconds", type=float, help="of each measurement of the disk: 10, 20 for hdd; 2 when quick"
+        "--fio-seconds",
+        type=common.above_zero,
+        help="of each measurement of the disk: 10, 20 for hdd; 2 when quick",
     )
     parser.add_argument(
         "--fio-size", type=common.parse_bytes, help="of the file it reads: as the data, 4gb at most"
     )
-    parser.add_argument("--sample-seconds", type=float, help="2; 0.5 when quick")
+    parser.add_argument("--sample-seconds", type=common.above_zero, help="2; 0.5 when quick")
     args = runs.parse(parser)
     asked = dict(vars(args))
     derive(args)

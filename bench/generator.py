@@ -16,20 +16,28 @@ PROGRAM = os.path.join(PROGRAMS, "generator")
 def start(server, *words, **options):
     """The process: `words` are the request, the options those of the program, with _ for -. What has no value is left out."""
     command = [PROGRAM, "--host", server.host, "--port", str(server.port)]
+    environment = os.environ | {"REDISCLI_AUTH": server.password or ""}
     for name, value in options.items():
         if value:
             command += [f"--{name.replace('_', '-')}", str(value)]
     return subprocess.Popen(
-        common.with_us(*command, *map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        common.with_us(*command, *map(str, words)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
 
 
 def lines(server, *words, **options):
-    """The program's lines as they come; the last one has "total". Ends the script when the program fails."""
+    """The program's lines as they come; the last one has "total", and comes only when the program has not failed: that
+    ends the script."""
     process = start(server, *words, **options)
     try:
-        for line in process.stdout:
-            yield json.loads(line)
+        for line in map(json.loads, process.stdout):
+            if line.get("total"):
+                check(process, server)  # before anybody takes a part for the whole
+            yield line
         check(process, server)
     finally:
         process.kill()

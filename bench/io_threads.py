@@ -58,7 +58,8 @@ def all_done(run, threads, chosen, args):
 def figures(run, threads, chosen, args):
     if all_done(run, threads, chosen, args):  # read from the directory: no server is needed
         return measure_server(run, None, threads, chosen, args)
-    settings = {"maxmemory": args.maxmemory, "maxclients": args.connections + 100}
+    # The connections of one measurement may still be there when those of the next one come.
+    settings = {"maxmemory": args.maxmemory, "maxclients": 3 * args.connections + 100}
     if threads:
         settings["io-threads"] = threads
     with runs.server_for(args, settings) as server:
@@ -117,15 +118,15 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__)
-    parser.add_argument("--threads", type=runs.whole_numbers, help="1,2,4,8,16,32,64; 1,2 when quick")
-    parser.add_argument("--payloads", type=runs.whole_numbers, help="3,100,1000; 100 when quick")
-    parser.add_argument("--pipelines", type=runs.whole_numbers, help="1,5,10; 1,10 when quick")
-    parser.add_argument("--connections", type=int, default=512)
-    parser.add_argument("--client-threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
+    parser.add_argument("--threads", type=common.wholes, help="1,2,4,8,16,32,64; 1,2 when quick")
+    parser.add_argument("--payloads", type=common.wholes, help="3,100,1000; 100 when quick")
+    parser.add_argument("--pipelines", type=common.wholes, help="1,5,10; 1,10 when quick")
+    parser.add_argument("--connections", type=common.whole, default=512)
+    parser.add_argument("--client-threads", type=common.whole, default=max(1, (os.cpu_count() or 1) // 2))
     parser.add_argument("--only", default="", help="only commands whose name contains one of these: get,xadd")
-    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--keys", type=common.whole, default=100_000)
     parser.add_argument("--maxmemory", default="2gb", help="of the server (2gb)")
-    parser.add_argument("--seconds", type=float, help="of one measurement: 2; 0.5 when quick")
+    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 2; 0.5 when quick")
     args = runs.parse(parser)
     asked = dict(vars(args))
     args.threads = args.threads or ([1, 2] if args.quick else [1, 2, 4, 8, 16, 32, 64])

@@ -24,7 +24,8 @@ def memtier(server, kind, pipeline, args):
     """One run of memtier_benchmark over the keys that are there."""
     threads = args.client_threads
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        command = [TOOL, "-s", server.host, "-p", str(server.port), "--hide-histogram", "--json-out-file", result.name,
+        password = ["-a", server.password] if server.password else []
+        command = [TOOL, *password, "-s", server.host, "-p", str(server.port), "--hide-histogram", "--json-out-file", result.name,
                    "--ratio", "1:0" if kind == "SET" else "0:1", "--data-size", str(args.value_bytes), "--random-data",
                    "--pipeline", str(pipeline), "--threads", str(threads), "--clients", str(-(-args.connections // threads)),
                    "--test-time", str(max(1, round(args.seconds))), "--key-prefix", "memtier-", "--key-minimum", "1",
@@ -50,7 +51,7 @@ def fill(server, args):
     if TOOL:
         # Its numbers have no zeros in front, and begin with 1.
         subprocess.run(common.with_us(
-            TOOL, "-s", server.host, "-p", str(server.port), "--hide-histogram", "--ratio", "1:0", "--data-size",
+            TOOL, *(["-a", server.password] if server.password else []), "-s", server.host, "-p", str(server.port), "--hide-histogram", "--ratio", "1:0", "--data-size",
             str(args.value_bytes), "--pipeline", "100", "--threads", "1", "--clients", "4", "--key-prefix", "memtier-",
             "--key-minimum", "1", "--key-maximum", str(args.keys), "--key-pattern", "P:P", "-n", "allkeys"),
             capture_output=True, check=True)  # fmt: skip
@@ -93,12 +94,12 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__)
-    parser.add_argument("--value-bytes", type=int, default=256)
-    parser.add_argument("--pipelines", type=runs.whole_numbers, default=[1, 30], help="1,30")
-    parser.add_argument("--connections", type=int, default=200)
-    parser.add_argument("--client-threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
-    parser.add_argument("--keys", type=int, help="1 million; 100,000 when quick")
-    parser.add_argument("--seconds", type=float, help="of one measurement: 20; 1 when quick")
+    parser.add_argument("--value-bytes", type=common.whole, default=256)
+    parser.add_argument("--pipelines", type=common.wholes, default=[1, 30], help="1,30")
+    parser.add_argument("--connections", type=common.whole, default=200)
+    parser.add_argument("--client-threads", type=common.whole, default=max(1, (os.cpu_count() or 1) // 2))
+    parser.add_argument("--keys", type=common.whole, help="1 million; 100,000 when quick")
+    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 20; 1 when quick")
     args = runs.parse(parser)
     asked = dict(vars(args))
     args.keys = args.keys or (100_000 if args.quick else 1_000_000)

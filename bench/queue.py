@@ -9,6 +9,7 @@ random and begin again; what was taken by LPOP and not worked on is gone, while 
 and stream groups with XACK lose nothing, and work on some messages twice.
 """
 
+import argparse
 import json
 import os
 import random
@@ -129,7 +130,8 @@ class Workers:
         words = [self._server.host, self._server.port, self._form, f"worker{number}", self._args.batch,
                  self._args.work_us / 1e6, os.path.join(self._folder, str(number))]  # fmt: skip
         self._processes[number] = subprocess.Popen(
-            common.with_us(sys.executable, os.path.join(here, "queue_worker.py"), *map(str, words))
+            common.with_us(sys.executable, os.path.join(here, "queue_worker.py"), *map(str, words)),
+            env=os.environ | {"REDISCLI_AUTH": self._server.password or ""},
         )
 
     def kill_one(self, chance):
@@ -259,7 +261,7 @@ def work(run, args):
 def parts(text):
     found = text.split(",")
     if not set(found) <= {"throughput", "batches", "kills"}:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"some of throughput,batches,kills are wanted and not '{text}'")
     return found
 
 
@@ -268,23 +270,29 @@ def main():
     parser.add_argument(
         "--parts", type=parts, default=["throughput", "batches", "kills"], help="throughput,batches,kills"
     )
-    parser.add_argument("--pipelines", type=runs.whole_numbers, help="1,10,50,100,200; 1,50 when quick")
+    parser.add_argument("--pipelines", type=common.wholes, help="1,10,50,100,200; 1,50 when quick")
     parser.add_argument(
-        "--connections", type=runs.whole_numbers, help="of producers, and of consumers: 1,2,4,8,16; 1,4 when quick"
+        "--connections", type=common.wholes, help="of producers, and of consumers: 1,2,4,8,16; 1,4 when quick"
     )
-    parser.add_argument("--payloads", type=runs.whole_numbers, default=[3, 250], help="3,250")
+    parser.add_argument("--payloads", type=common.wholes, default=[3, 250], help="3,250")
     parser.add_argument(
-        "--rates", type=runs.whole_numbers, help="messages a second for batches: 1000,10000; 1000 when quick"
+        "--rates", type=common.wholes, help="messages a second for batches: 1000,10000; 1000 when quick"
     )
-    parser.add_argument("--batch-ms", type=float, default=20, help="a batch is sent after so long (20)")
-    parser.add_argument("--seconds", type=float, help="of one measurement: 3; 0.5 when quick")
-    parser.add_argument("--messages", type=int, help="when consumers are killed: 50,000; 5,000 when quick")
-    parser.add_argument("--kills", type=int, help="50; 5 when quick")
-    parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=20, help="messages that a consumer takes at a time (20)")
-    parser.add_argument("--work-us", type=int, default=500, help="what a message is worth (500)")
     parser.add_argument(
-        "--patience", type=float, default=300, help="seconds for all messages to be worked on (300)"
+        "--batch-ms", type=common.above_zero, default=20, help="a batch is sent after so long (20)"
+    )
+    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 3; 0.5 when quick")
+    parser.add_argument(
+        "--messages", type=common.whole, help="when consumers are killed: 50,000; 5,000 when quick"
+    )
+    parser.add_argument("--kills", type=common.whole, help="50; 5 when quick")
+    parser.add_argument("--workers", type=common.whole, default=4)
+    parser.add_argument(
+        "--batch", type=common.whole, default=20, help="messages that a consumer takes at a time (20)"
+    )
+    parser.add_argument("--work-us", type=common.whole, default=500, help="what a message is worth (500)")
+    parser.add_argument(
+        "--patience", type=common.above_zero, default=300, help="seconds for all messages to be worked on (300)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the kills")
     args = runs.parse(parser)

@@ -63,7 +63,9 @@ class Worker:
 def main():
     host, port, form, name, batch, work_seconds, log = sys.argv[1:]
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    client = common.redis.Redis(host=host, port=int(port), socket_timeout=60)
+    client = common.redis.Redis(
+        host=host, port=int(port), password=os.environ.get("REDISCLI_AUTH") or None, socket_timeout=60
+    )
     worker = Worker(client, name, int(batch), float(work_seconds), handle)
     turn = getattr(worker, form)
     while True:

@@ -127,10 +127,11 @@ def show(run, results, device_name, args):
     )
     if args.target:
         title = f"{args.target}: cold reads of {args.keys:,} keys of {args.value_bytes} bytes"
-    svg = report.curves(
-        "Reads a second", "reader-threads, and fio's threads", "a second", lines, run.path("readers.png")
-    )
-    sections = [("What to set", f"<p>{said}</p>"), ("The curve", report.figure(svg))]
+    sections, drawn = [("What to set", f"<p>{said}</p>")], []
+    if any(lines.values()):
+        drawn.append(run.path("readers.png"))
+        svg = report.curves("Reads a second", "reader-threads, and fio's threads", "a second", lines, *drawn)
+        sections.append(("The curve", report.figure(svg)))
     for form, _, _ in FORMS:
         sections.append((form, report.table(HEAD, rows_of(results, form))))
     lead = f"{common.counted(args.rounds, 'round')} of {args.seconds:g} s each; medians."
@@ -145,7 +146,8 @@ def show(run, results, device_name, args):
     for form, _, _ in FORMS:
         print(f"\n{form}")
         common.table(HEAD, rows_of(results, form))
-    print(f"\n{said}\n{lead}\n{run.path('report.html')}\n{run.path('readers.png')}")
+    print(f"\n{said}\n{lead}")
+    print(*(run.path("report.html"), *drawn), sep="\n")
 
 
 def measure_all(run, server, folder, args):
@@ -197,10 +199,10 @@ def work(run, args):
 def parse(words=None):
     parser = runs.options(__doc__)
     disk.add_options(parser)
-    parser.add_argument("--threads", type=runs.whole_numbers, default=[1, 5, 10, 20, 50],
+    parser.add_argument("--threads", type=common.wholes, default=[1, 5, 10, 20, 50],
                         help="numbers of reader threads: 1,5,10,20,50")  # fmt: skip
-    parser.add_argument("--rounds", type=int, help="3; 1 when quick")
-    parser.add_argument("--seconds", type=float, help="of one measurement: 5; 2 when quick")
+    parser.add_argument("--rounds", type=common.whole, help="3; 1 when quick")
+    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 5; 2 when quick")
     parser.add_argument(
         "--fio-size", type=common.parse_bytes, help="of the file it reads: as the data, 4gb at most"
     )

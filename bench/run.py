@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 
+import common
 import generator
 import runs
 
@@ -33,8 +34,13 @@ def words_of(name, run, args):
 
 def part(name, run, args):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
-    done = subprocess.run([sys.executable, script, *words_of(name, run, args)], check=False)
-    if done.returncode != 0:
+    process = subprocess.Popen(common.with_us(sys.executable, script, *words_of(name, run, args)))
+    try:
+        code = process.wait()
+    finally:
+        process.terminate()  # and not kill: it has files of its own to remove
+        process.wait()
+    if code != 0:
         sys.exit(f"{name}.py has failed")
     return {}
 

@@ -52,14 +52,6 @@ def _read_asked(directory):
         return json.load(file)["asked"]
 
 
-def whole_numbers(text):
-    """The type of an option like 1,5,10."""
-    numbers = [int(word) for word in text.split(",")]
-    if not numbers or min(numbers) < 1:
-        raise ValueError(text)
-    return numbers
-
-
 class Run:
     """One run. Its steps are called in the same order each time; those that are finished are not done again."""
 
@@ -126,6 +118,8 @@ class Run:
             self.worked = True
             self._plain(f"{name}: {time.monotonic() - begin:.1f} s")
         self._steps_done += 1
+        if self._steps_done >= self._steps_total:
+            self._clear()
         return self._finished[name]
 
     def is_finished(self, name):

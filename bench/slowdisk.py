@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--profiles", type=lambda text: text.split(","), default=list(devices.PROFILES),
                         help=",".join(devices.PROFILES))  # fmt: skip
     parser.add_argument("--take-off", action="store_true", help="take what FUSE takes off every request")
-    parser.add_argument("--seconds", type=float, help="of each measurement: 5; 1 when quick")
+    parser.add_argument("--seconds", type=common.above_zero, help="of each measurement: 5; 1 when quick")
     parser.add_argument(
         "--fio-size", type=common.parse_bytes, help="of the file that fio reads: 256mb; 32mb when quick"
     )

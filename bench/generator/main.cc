@@ -46,7 +46,7 @@ constexpr std::string_view kUsage = R"(usage: generator [options] COMMAND WORD..
   --value-bytes N             (100)
   --last "COMMAND WORD..."    is the last of each pipeline instead
   --report-seconds S          a line that often; --report-requests N: after so many
-The last line has "total": true. requests, rate, nils; mean_us, p50_us, p99_us, p999_us, max_us; seconds since the
+The server's password is taken from the environment, REDISCLI_AUTH. The last line has "total": true. requests, rate, nils; mean_us, p50_us, p99_us, p999_us, max_us; seconds since the
 begin; interval: seconds that the line is of.
 )";
 
@@ -80,6 +80,7 @@ std::vector<std::string> split(const std::string& text) {
 
 Options parse(int count, char** words) {
   Options options;
+  if (const char* const password = std::getenv("REDISCLI_AUTH")) options.password = password;
   using Take = std::function<void(std::string_view, const std::string&)>;
   const std::map<std::string_view, Take> known = {
       {"--host", [&](auto, const std::string& text) { options.host = text; }},

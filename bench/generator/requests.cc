@@ -22,6 +22,12 @@ uint64_t mix(uint64_t value) {
   return value ^ (value >> 33);
 }
 
+// Whether the text begins with {name}.
+bool is_place(std::string_view text) {
+  const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 1);
+  return text.front() == '{' && end != text.npos && end > 1 && text[end] == '}';
+}
+
 }  // namespace
 
 Shuffle::Shuffle(uint64_t size)
@@ -73,7 +79,7 @@ void Template::compile(std::string_view word) {
       word.remove_prefix(name->text.size());
       continue;
     }
-    if (word.front() == '{') throw std::invalid_argument(fmt::format("no such place: {}", word));
+    if (is_place(word)) throw std::invalid_argument(fmt::format("no such place: {}", word));
     own.back().text += word.front();
     word.remove_prefix(1);
     ++bytes;

@@ -34,6 +34,18 @@ int connect_to(const sockaddr* address, socklen_t address_bytes) {
   return handle;
 }
 
+// The server's answer to AUTH is a line. Throws std::runtime_error when it refuses.
+void authenticate(int handle, const std::string& password) {
+  const std::string request =
+      fmt::format("*2\r\n$4\r\nAUTH\r\n${}\r\n{}\r\n", password.size(), password);
+  if (send(handle, request.data(), request.size(), MSG_NOSIGNAL) == -1) fail("authenticating");
+  std::string line;
+  char next = 0;
+  while (next != '\n' && recv(handle, &next, 1, 0) == 1) line += next;
+  if (!line.starts_with('+'))
+    throw std::runtime_error("the server answers: " + line.substr(0, line.find('\r')));
+}
+
 }  // namespace
 
 uint64_t Shared::take(uint64_t wanted) {
@@ -61,6 +73,7 @@ Worker::Worker(Shared& shared, const sockaddr* address, socklen_t address_bytes,
   for (size_t i = 0; i < connections_.size(); ++i) {
     Connection& connection = connections_[i];
     connection.socket = connect_to(address, address_bytes);
+    if (!options.password.empty()) authenticate(connection.socket, options.password);
     epoll_event event = {.events = EPOLLIN, .data = {.u64 = i}};
     if (epoll_ctl(poll_, EPOLL_CTL_ADD, connection.socket, &event) != 0) fail("epoll");
   }

@@ -17,7 +17,7 @@
 namespace generator {
 
 struct Options {
-  std::string host = "127.0.0.1", port = "6379";
+  std::string host = "127.0.0.1", port = "6379", password;
   unsigned connections = 50, threads = 1, pipeline = 1;
   double seconds = 0;     // 0: until the requests are out
   uint64_t requests = 0;  // 0: until the time is

@@ -93,6 +93,57 @@ def slow_disk(folder, *words):
             subprocess.run(["fusermount3", "-u", "-z", mount], check=False)
 
 
+# ------------------------------------------------------------------ the generator
+
+
+def generate(server, *words, code=0, password=""):
+    """Its lines; with another exit code, what it says."""
+    done = subprocess.run(
+        [PROGRAMS / "generator", "--port", str(server.port), *map(str, words)],
+        capture_output=True, text=True, timeout=SECONDS, env=os.environ | {"REDISCLI_AUTH": password},
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()] if code == 0 else done.stderr
+
+
+def test_generator():
+    """Every key once, whatever their number and in how many parts; replies of any shape are counted."""
+    with Server.redis() as server, server.client() as client:
+        for keys in (1, 2, 3, 1000, 4097):
+            client.call("FLUSHALL")
+            for first, count in ((0, keys // 2), (keys // 2, keys - keys // 2)):
+                if count == 0:
+                    continue
+                [total] = generate(server, "--keys", keys, "--first", first, "--requests", count, "--connections", 3,
+                                   "--pipeline", 7, "SET", "key:{next}", "{value}")  # fmt: skip
+                assert total["requests"] == count
+            assert client.call("DBSIZE").value == keys
+            assert client.call("STRLEN", f"key:{keys - 1:012}").value == 100
+        [total] = generate(server, "--keys", 4097, "--hot-keys", 5, "--requests", 1000, "INCR", "hot:{hot}")
+        assert client.call("DBSIZE").value == 4097 + 5
+        generate(server, "--keys", 500, "--requests", 500, "XADD", "stream", "*", "field", "{next}")
+        for words in (
+            ("XRANGE", "stream", "-", "+"),
+            ("COMMAND",),
+            ("CONFIG", "GET", "*"),
+            ("EVAL", "return {}", 0),
+        ):
+            [total] = generate(server, "--requests", 50, "--pipeline", 5, "--connections", 2, *words)
+            assert (total["requests"], total["nils"]) == (50, 0)
+        [total] = generate(
+            server, "--requests", 10, "--pipeline", 5, "--last", "GET key:000000000000", "GET", "none"
+        )
+        assert total["nils"] == 8
+        assert total["p50_us"] <= total["p99_us"] <= total["p999_us"] <= total["max_us"]
+        *lines, total = generate(server, "--seconds", 0.5, "--rate", 200, "--report-seconds", 0.1, "PING")
+        assert total["total"] and total["requests"] == sum(line["requests"] for line in lines) <= 110
+        assert "WRONGTYPE" in generate(server, "--seconds", 5, "LPOP", "stream", code=1)
+        assert "no such place" in generate(server, "--seconds", 5, "GET", "{nonsense}", code=2)
+        client.call("CONFIG", "SET", "requirepass", "secret")
+        assert generate(server, "--requests", 5, "PING", password="secret")[-1]["requests"] == 5
+        assert "WRONGPASS" in generate(server, "--requests", 5, "PING", password="wrong", code=1)
+
+
 # ------------------------------------------------------------------ every script
 
 
@@ -112,7 +163,8 @@ def test_a_server_that_is_not_there_is_told(script, tmp_path):
 
 def test_bad_words_are_told_plainly(tmp_path):
     assert "host:port" in run("memtier.py", "--target", "nonsense", "--run-dir", tmp_path / "run", code=1).stderr
-    assert run("queue.py", "--parts", "nonsense", code=2).stderr.startswith("usage")
+    for words in (("--parts", "nonsense"), ("--pipelines", "0"), ("--pipelines", "1,x"), ("--seconds", "-1")):
+        assert "wanted" in run("queue.py", *words, code=2).stderr
 
 
 # ------------------------------------------------------------------ the disk
@@ -174,8 +226,29 @@ def test_disk_of_a_server_elsewhere_and_of_one_that_ends(tmp_path):
     assert re.search("closed the connection|server is gone|does not answer|refused", said), said
 
 
-def test_a_full_disk_is_told(tmp_path):
-    """The server refuses what may grow; the script says so and leaves nothing running."""
+def test_a_server_that_refuses_ends_the_step(tmp_path):
+    """What was not loaded is not taken for loaded, also when the run goes on."""
+    with Server.ingot(options={"max-disk": "1mb"}) as server, server.client() as client:
+        deadline = time.monotonic() + SECONDS
+        while not client.call("SET", "much", os.urandom(1 << 20)).is_error():
+            assert time.monotonic() < deadline
+        words = (
+            "--target",
+            f"127.0.0.1:{server.port}",
+            "--keys",
+            100_000,
+            "--seconds",
+            1,
+            "--run-dir",
+            tmp_path / "run",
+        )
+        for _ in range(2):
+            done = run("disk.py", *words, code=1)
+            assert "the server answers: OOM command not allowed" in done.stderr
+        assert not finished(tmp_path / "run")
+
+
+def test_too_small_a_disk_is_told(tmp_path):
     done = run(
         "disk.py",
         "--run-dir",
@@ -201,7 +274,7 @@ def test_the_short_ones(tmp_path):
             "readers.py": ("--target", target, "--keys", 5000, "--threads", "1,4", "--seconds", 0.3),
             "io_threads.py": ("--target", redis, "--only", "get,xadd 1", "--pipelines", 5, "--payloads", 3,
                               "--keys", 1000, "--seconds", 0.1, "--connections", 20),
-            "compare.py": (target, redis, "--only", "sadd,rpop", "--rounds", 2, "--seconds", 0.1, "--keys", 1000,
+            "compare.py": (target, redis, "--only", "sadd,rpop", "--rounds", 1, "--seconds", 0.1, "--keys", 1000,
                            "--pipelines", 5),
             "memtier.py": ("--target", target, "--keys", 1000, "--seconds", 0.2, "--connections", 10),
             "queue.py": ("--target", target, "--pipelines", 10, "--connections", 1, "--payloads", 250, "--rates", 1000,
@@ -213,7 +286,7 @@ def test_the_short_ones(tmp_path):
             lines = (directory / "raw.jsonl").read_text()
             assert "</html>" in (directory / "report.html").read_text()
             assert len(finished(directory)) > 1, first.stdout
-            if script in ("io_threads.py", "queue.py"):
+            if script == "queue.py":
                 run(script, "--run-dir", directory)
                 assert (directory / "raw.jsonl").read_text() == lines, f"{script} measured again"
         kills = {name: one for name, one in finished(tmp_path / "queue.py").items() if name.startswith("kills")}
