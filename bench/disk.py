@@ -23,6 +23,7 @@ JOBS = (1, 10, 50)
 KEY_BYTES = len("key:") + 12
 LOAD_PARTS_MAX, PART_KEYS_MIN = 20, 100_000
 CONNECTIONS = 50
+BLOCK_BYTES = 4096  # of the server's tables
 QUIET_SECONDS = 600
 # Reads and writes of a profile: its configuration, and for how long; a seek takes ten milliseconds.
 PROFILES = {"ssd": {"seconds": 60, "fio_seconds": 10}, "hdd": {"seconds": 300, "fio_seconds": 20}}
@@ -308,7 +309,11 @@ def derive(args):
 def main():
     parser = runs.options(__doc__)
     add_options(parser)
-    parser.add_argument("--hot-keys", type=common.whole, help="a hundredth of the keys")
+    parser.add_argument(
+        "--hot-keys",
+        type=common.whole,
+        help="a hundredth of the keys, or fewer where a quarter of maxmemory does not hold them",
+    )
     parser.add_argument(
         "--seconds",
         type=common.above_zero,
@@ -327,7 +332,8 @@ def main():
     asked = dict(vars(args))
     derive(args)
     profile = PROFILES[args.profile]
-    args.hot_keys = args.hot_keys or max(1, args.keys // 100)
+    # Each lies in a block of its own, and they should take a quarter of the memory.
+    args.hot_keys = args.hot_keys or max(1, min(args.keys // 100, args.maxmemory // 4 // BLOCK_BYTES))
     args.seconds = args.seconds or (5 if args.quick else profile["seconds"])
     args.fio_seconds = args.fio_seconds or (2 if args.quick else profile["fio_seconds"])
     args.fio_size = args.fio_size or min(args.keys * (args.value_bytes + KEY_BYTES), 4 << 30)

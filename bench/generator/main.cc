@@ -227,6 +227,7 @@ void run(const Options& options) {
   std::mutex mutex;
   std::exception_ptr failed;  // guarded by mutex
   std::vector<std::jthread> threads;
+  threads.reserve(workers.size());
   for (const auto& worker : workers) {
     threads.emplace_back([&, own = worker.get()] {
       try {

@@ -326,6 +326,7 @@ int main(int count, char** words) {
   std::vector<std::string> arguments = {"slowdisk", places[1], "-f", threads,
                                         "-ofsname=slowdisk,auto_unmount"};
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size());
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   const fuse_operations all = operations();
   return fuse_main(static_cast<int>(pointers.size()), pointers.data(), &all, nullptr);
