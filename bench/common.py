@@ -311,7 +311,7 @@ class Target(Endpoint):
             sys.exit(f"no server answers at {self.name}: {error}")
         return self
 
-    def restart(self):
+    def restart(self, **_):
         """Not ours to do."""
 
     def memory(self):
@@ -393,8 +393,10 @@ class Server(Endpoint):
             return ""
         return f"{self.name} has ended with {self._process.returncode}; its log:\n{self._log_tail()}"
 
-    def restart(self):
-        """Ends it as an operator would (everything is flushed to the disk), and starts it again."""
+    def restart(self, **settings):
+        """Ends it as an operator would (everything is flushed to the disk), and starts it again, with some settings
+        changed: read_io="auto"."""
+        self._settings |= {name.replace("_", "-"): value for name, value in settings.items()}
         self.client.close()
         self._process.terminate()
         self._process.wait()

@@ -23,6 +23,7 @@ JOBS = (1, 10, 50)
 KEY_BYTES = len("key:") + 12
 LOAD_PARTS_MAX, PART_KEYS_MIN = 20, 100_000
 CONNECTIONS = 50
+RESULT = "result"  # the step after which a run is over
 BLOCK_BYTES = 4096  # of the server's tables
 QUIET_SECONDS = 600
 # Reads and writes of a profile: its configuration, and for how long; a seek takes ten milliseconds.
@@ -253,28 +254,49 @@ def measure(run, server, folder, args):
     return found, device.name if device else None
 
 
-def work(run, args):
-    run.expect((1 + 2 * len(JOBS) if not args.target else 0) + load_parts(args) + 1 + 2)
-    if args.target:
-        with common.Target(args.target) as server:
-            found, name = measure(run, server, None, args)
-        write_report(run, found | {"fio": {}}, name, args)
-        return
-    kept = runs.kept_folder(run, args)
+def figures(run, args, settings, measure, prepare=lambda folder: None):
+    """What measure(server, folder, prepare(folder)) has found, as JSON has it: of the target, where there is no folder,
+    or of a server of ours, whose data outlives a stop of the run and goes with its end. prepare() is called before
+    the server is there. A run that is over is not measured again."""
+    kept = None if args.target else runs.kept_folder(run, args)
+    found = None
+    if not run.is_finished(RESULT):
+        if args.target:
+            with common.Target(args.target) as server:
+                found = measure(server, None, None)
+        else:
+            found = _figures_of_ours(run, args, settings, measure, prepare, kept)
+    found = run.step(RESULT, lambda: found)
+    if kept and not args.keep_data:
+        shutil.rmtree(kept, ignore_errors=True)
+    return found
+
+
+def _figures_of_ours(run, args, settings, measure, prepare, kept):
     os.makedirs(kept, exist_ok=True)
-    payload = args.keys * (args.value_bytes + KEY_BYTES)
-    if not run.is_finished("settle"):
+    if run.is_finished(f"load 1/{load_parts(args)}"):
+        if not os.listdir(kept):
+            sys.exit(f"the data of this run is gone from {kept}: begin another one")
+    else:
+        payload = args.keys * (args.value_bytes + KEY_BYTES)
         devices.check_space(kept, args.fio_size + payload * 3)
     with devices.data_folder(kept, args.slowdisk) as folder:
-        disk = measure_device(run, folder, args)
-        settings = {"maxmemory": args.maxmemory, "dir": folder}
-        if not args.page_cache:
-            settings["direct-reads"] = "yes"
+        prepared = prepare(folder)
+        settings = {"maxmemory": args.maxmemory, "dir": folder} | settings
         with common.ingot(args, settings, conf_of(args.profile), directory=folder) as server:
-            found, name = measure(run, server, folder, args)
-    write_report(run, found | {"fio": disk}, name, args)
-    if not args.keep_data:
-        shutil.rmtree(kept)
+            return measure(server, folder, prepared)
+
+
+def work(run, args):
+    run.expect((1 + 2 * len(JOBS) if not args.target else 0) + load_parts(args) + 4)
+
+    def measure_one(server, folder, disk):
+        found, name = measure(run, server, folder, args)
+        return {"found": found | {"fio": disk or {}}, "device": name}
+
+    settings = {} if args.page_cache else {"direct-reads": "yes"}
+    result = figures(run, args, settings, measure_one, lambda folder: measure_device(run, folder, args))
+    write_report(run, result["found"], result["device"], args)
 
 
 def conf_of(profile):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Data four times larger than the memory, read at random past the page cache, for several numbers of reader threads:
-which number gets the most of the disk?
+"""Data four times larger than the memory, read at random past the page cache, for several numbers of reader threads
+and by io_uring: which number gets the most of the disk?
 
 For every number, one after another on the same disk: fio with as many threads, 50 connections without a pipeline, and
 one connection with a pipeline of 100. A cold GET is one that the cache could not answer; only those count against
@@ -8,7 +8,6 @@ fio's reads.
 """
 
 import os
-import shutil
 import sys
 
 import common
@@ -21,6 +20,7 @@ import sampling
 from common import MB, median, thousands
 
 FORMS = (("50 connections, no pipeline", 50, 1), ("1 connection, pipeline of 100", 1, 100))
+RING = "io_uring"  # in place of a number of threads
 NEAR = 0.9  # of the best rate: the smallest number of threads that gets so much is the one to take
 
 
@@ -48,14 +48,15 @@ def cold_gets(sampler, args, connections, pipeline):
     return result
 
 
-def measure(run, sampler, path, threads, number, args):
-    """One round of one number of reader threads."""
-    if threads and not sampler.server.set_config("reader-threads", threads):
-        return None
+def measure(run, sampler, path, threads, args):
+    """One round of one number of reader threads, or of the ring, next to as much of fio as there is."""
+    if threads and threads != RING:
+        sampler.server.set_config("reader-threads", threads)
     once = {}
     if path:
         run.tell("fio")
-        once["fio"] = devices.fio(path, "randread", threads, args.seconds)["iops"]
+        jobs = max(args.threads) if threads == RING else threads
+        once["fio"] = devices.fio(path, "randread", jobs, args.seconds)["iops"]
     for name, connections, pipeline in FORMS:
         run.tell(name, 0.5)
         once[name] = cold_gets(sampler, args, connections, pipeline)
@@ -101,27 +102,44 @@ HEAD = [
 ]
 
 
+def rate_of(rounds, form):
+    """Cold GETs a second where they are known, else all."""
+    return middle(rounds, form, "cold") or middle(rounds, form, "rate")
+
+
 def advice(results, args):
-    """The sentence that a user wants."""
+    """The sentences that a user wants."""
     form = FORMS[0][0]
-    known = {threads: middle(rounds, form, "cold") or middle(rounds, form, "rate")
-             for threads, rounds in results.items() if threads}  # fmt: skip
+    known = {threads: rate_of(rounds, form) for threads, rounds in results.items() if threads and threads != RING}
     if len(known) < 2:
-        return "The number of reader threads could not be changed: this is the rate with the one that is set."
+        return "The number of reader threads could not be changed, or is not asked: this is the server as it is."
     best = max(known.values())
     enough = min(threads for threads, rate in known.items() if rate >= NEAR * best)
     most = max(known, key=known.get)
-    return (f"reader-threads {enough} gets {known[enough] / best:.0%} of the most that was reached here ({best:,.0f} "
+    said = (f"reader-threads {enough} gets {known[enough] / best:.0%} of the most that they reached here ({best:,.0f} "
             f"cold GETs a second, with {most}), {form}.")  # fmt: skip
+    if RING in results:
+        ring = rate_of(results[RING], form)
+        said += (f" By io_uring (read-io auto), where look-ups need none of them, it was {ring:,.0f}: {ring / best:.2f} times "
+                 "that.")  # fmt: skip
+    return said
+
+
+def lines_of(results, args):
+    """What is drawn: name -> [(number of threads, rate)]."""
+    threads = [number for number in results if number and number != RING]
+    lines = {"fio, random reads of 4 KB": [(number, middle(results[number], "fio", "")) for number in threads]}
+    for form, _, _ in FORMS:
+        lines[f"cold GET, {form}"] = [(number, rate_of(results[number], form)) for number in threads]
+        if RING in results and threads:
+            ring = rate_of(results[RING], form)
+            lines[f"by io_uring, {form}"] = [(min(threads), ring), (max(threads), ring)]
+    return {name: [(x, y) for x, y in line if y is not None] for name, line in lines.items()}
 
 
 def show(run, results, device_name, args):
     said = advice(results, args)
-    lines = {"fio, random reads of 4 KB": [(n, middle(rounds, "fio", "")) for n, rounds in results.items()]}
-    for form, _, _ in FORMS:
-        lines[f"cold GET, {form}"] = [(n, middle(rounds, form, "cold") or middle(rounds, form, "rate"))
-                                      for n, rounds in results.items()]  # fmt: skip
-    lines = {name: [(n, y) for n, y in line if n and y is not None] for name, line in lines.items()}
+    lines = lines_of(results, args)
     title = (
         f"reader-threads: {args.keys:,} keys of {args.value_bytes} bytes, maxmemory {args.maxmemory / MB:,.0f} MB"
     )
@@ -165,35 +183,33 @@ def measure_all(run, server, folder, args):
 
     if path:
         run.step("fio's file", lay)
-    can_set = server.set_config("reader-threads", args.threads[0])
+    can_set = server.info().get("read_io") != "uring" and server.set_config("reader-threads", args.threads[0])
     results = {}
     for number in range(args.rounds):
         for threads in args.threads if can_set else [0]:
-            once = run.step(f"{threads or 'its'} threads, round {number + 1}",
-                            lambda threads=threads, number=number: measure(run, sampler, path, threads, number, args))  # fmt: skip
+            name = f"{threads or 'its'} threads, round {number + 1}"
+            once = run.step(name, lambda threads=threads: measure(run, sampler, path, threads, args))
             results.setdefault(threads, []).append(once)
+    if server.local:
+        server.restart(read_io="auto")
+        if server.info().get("read_io") == "uring":
+            results[RING] = [
+                run.step(f"{RING}, round {number + 1}", lambda: measure(run, sampler, path, RING, args))
+                for number in range(args.rounds)
+            ]
     return results, sampler.device.name if sampler.device else None
 
 
 def work(run, args):
-    run.expect(disk.load_parts(args) + 2 + args.rounds * len(args.threads))
-    if args.target:
-        with common.Target(args.target) as server:
-            results, name = measure_all(run, server, None, args)
-        show(run, results, name, args)
-        return
-    kept = runs.kept_folder(run, args)
-    os.makedirs(kept, exist_ok=True)
-    payload = args.keys * (args.value_bytes + disk.KEY_BYTES)
-    if not run.is_finished("fio's file"):
-        devices.check_space(kept, args.fio_size + payload * 3)
-    with devices.data_folder(kept, args.slowdisk) as folder:
-        settings = {"maxmemory": args.maxmemory, "dir": folder, "direct-reads": "yes"}
-        with common.ingot(args, settings, disk.conf_of(args.profile), directory=folder) as server:
-            results, name = measure_all(run, server, folder, args)
-    show(run, results, name, args)
-    if not args.keep_data:
-        shutil.rmtree(kept)
+    run.expect(disk.load_parts(args) + 3 + args.rounds * (len(args.threads) + 1))
+
+    def measure_one(server, folder, _):
+        results, name = measure_all(run, server, folder, args)
+        return {"results": list(results.items()), "device": name}
+
+    settings = {"direct-reads": "yes", "read-io": "threads"}
+    result = disk.figures(run, args, settings, measure_one)
+    show(run, dict(result["results"]), result["device"], args)
 
 
 def parse(words=None):

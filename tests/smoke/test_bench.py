@@ -207,6 +207,11 @@ def test_disk_is_killed_and_goes_on(tmp_path):
         assert (what in page) == (what in done.stdout)
     assert "space amplification" in page
     assert not list(data.iterdir()), "the data is gone at the end"
+    lines = (directory / "raw.jsonl").read_text()
+    (directory / "report.html").unlink()
+    run("disk.py", "--run-dir", directory)  # writes the report once more
+    check_report(directory)
+    assert (directory / "raw.jsonl").read_text() == lines
 
 
 def test_disk_of_a_server_elsewhere_and_of_one_that_ends(tmp_path):
