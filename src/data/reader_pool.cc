@@ -82,9 +82,11 @@ void ReaderPool::run_ring() {
       const uint64_t tasks = begun.size();
       for (Lookup& lookup : begun) ring_->run(std::move(lookup.work), std::move(lookup.reads));
       begun.clear();
+      post_all();
       count(start, tasks);
     }
     ring_->turn(/*may_wait=*/rests);
+    post_all();
     lock.lock();
     ring_waits_ = false;
   }
@@ -92,6 +94,25 @@ void ReaderPool::run_ring() {
 
 void ReaderPool::resize(int threads) {
   start_threads(std::max<size_t>(static_cast<size_t>(threads), 2));
+}
+
+void ReaderPool::post(net::IoThread& thread, Task task) {
+  if (std::this_thread::get_id() != ring_thread_.get_id()) return thread.post(std::move(task));
+  posts_.emplace_back(&thread, std::move(task));
+}
+
+void ReaderPool::post_all() {
+  while (!posts_.empty()) {
+    net::IoThread* const thread = posts_.back().first;
+    const auto theirs = std::ranges::stable_partition(
+        posts_, [thread](const auto& post) { return post.first != thread; });
+    std::vector<Task> tasks;
+    for (auto& post : theirs) tasks.push_back(std::move(post.second));
+    posts_.erase(theirs.begin(), theirs.end());
+    thread->post([tasks = std::move(tasks)]() mutable {
+      for (Task& task : tasks) task();
+    });
+  }
 }
 
 void ReaderPool::start_threads(size_t wanted) {

@@ -222,10 +222,11 @@ void Session::run_in_pool(PoolRead read) {
 
 void Session::finish(PoolRead read) {
   read.view.reset();
-  net::IoThread& thread = read.session->thread_;
-  thread.post([session = std::move(read.session), slot = std::move(read.slot)]() mutable {
-    session->on_read_done(std::move(slot));
-  });
+  Session& its = *read.session;
+  its.services_.data.readers.post(
+      its.thread_, [session = std::move(read.session), slot = std::move(read.slot)]() mutable {
+        session->on_read_done(std::move(slot));
+      });
 }
 
 }  // namespace ingot::exec
