@@ -14,18 +14,20 @@
 
 namespace ingot::storage {
 
-// A file descriptor that is closed when its last reader has gone.
+// A file that does not change any more; closed when its last reader has gone.
 class OpenFile {
  public:
-  OpenFile(int fd, bool direct) : fd_(fd), direct_(direct) {}
+  OpenFile(int fd, uint64_t size, bool direct) : fd_(fd), size_(size), direct_(direct) {}
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   int fd() const { return fd_; }
+  uint64_t size() const { return size_; }
   bool direct() const { return direct_; }  // O_DIRECT
 
  private:
   const int fd_;
+  const uint64_t size_;
   const bool direct_;
 };
 

@@ -15,6 +15,8 @@ namespace ingot::storage {
 namespace {
 
 constexpr size_t kAlignment = 4096;  // of memory, for O_DIRECT on any device
+// What they bring about is asked for before the next ones run: the disk must not run dry meanwhile.
+constexpr unsigned kCompletionsPerTurn = 8;
 
 char* allocate(size_t bytes) {
   return static_cast<char*>(
@@ -111,9 +113,9 @@ void ReadRing::came(Running& running, int result) {
   NoWaitReads::Landing& landing = running.reads.landings_.back();
   const bool again = result == -EINTR || result == -EAGAIN;
   if (result > 0) landing.got += static_cast<size_t>(result);
-  // A part of it only, as a signal may leave it. What does not end on a page is the file's end.
+  // A part of it only, as a signal may leave it.
   const bool torn = result > 0 && landing.got < landing.bytes &&
-                    (!landing.file->direct() || landing.got % kAlignment == 0);
+                    landing.offset + landing.got < landing.file->size();
   if (again || torn) return submit(running);
   if (result < 0) landing.error = -result;
   running.reads.wants_ = false;
@@ -128,6 +130,7 @@ void ReadRing::turn(bool may_wait) {
   unsigned head = 0;
   unsigned count = 0;
   io_uring_for_each_cqe(&ring_->uring, head, entry) {
+    if (count == kCompletionsPerTurn) break;
     ++count;
     auto* running = static_cast<Running*>(io_uring_cqe_get_data(entry));
     running == nullptr ? ring_->await_wake() : came(*running, entry->res);

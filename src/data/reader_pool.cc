@@ -9,6 +9,11 @@
 #include "storage/check.h"
 
 namespace ingot::data {
+namespace {
+
+constexpr size_t kBegunAtOnce = 8;  // look-ups, before what they want is asked for
+
+}  // namespace
 
 ReaderPool::ReaderPool(int threads, std::unique_ptr<storage::ReadRing> ring)
     : ring_(std::move(ring)) {
@@ -69,7 +74,8 @@ void ReaderPool::run_ring() {
   std::vector<Lookup> begun;
   std::unique_lock lock(mutex_);
   while (true) {
-    while (!lookups_.empty() && ring_->under_way() + begun.size() < kLookupsUnderWay) {
+    while (!lookups_.empty() && begun.size() < kBegunAtOnce &&
+           ring_->under_way() + begun.size() < kLookupsUnderWay) {
       begun.push_back(std::move(lookups_.front()));
       lookups_.pop_front();
     }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "src/contract/table.h"
+#include "src/contract/thresholds.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
 
@@ -51,12 +52,12 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
   std::vector<data::ReaderPool::Lookup> lookups;
   lookups.reserve(shared->keys.size());
   for (size_t i = 0; i < shared->keys.size(); ++i) {
-    const auto read = [&services, shared, i] {
+    const auto read = [&services, shared, i, runs = 0u]() mutable {
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
       const Lookup found = services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i],
                                                             Tier::kDisk, &value, nullptr);
-      if (found == Lookup::kMiss) return false;
+      if (found == Lookup::kMiss && ++runs < contract::kLookupRuns) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
       return true;
     };

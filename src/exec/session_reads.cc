@@ -199,7 +199,7 @@ storage::ReadRing::Work Session::look_up(PoolRead read) {
       run_in_pool(std::move(read));
       return true;
     }
-    read.walk_max = contract::kVisitedOnIoThread;
+    read.walk_max = contract::kVisitedByLookup;
     if (read.run()) {
       finish(std::move(read));
       return true;

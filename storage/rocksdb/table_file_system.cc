@@ -2,6 +2,7 @@
 #include "storage/rocksdb/table_file_system.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,22 +30,21 @@ IOStatus failed(const std::string& what, const std::string& path, int error) {
 // What there is, up to `bytes`; less only at the end of the file. -1 with errno.
 ssize_t read_waiting(const OpenFile& file, uint64_t offset, size_t bytes, char* into) {
   size_t got = 0;
-  while (got < bytes) {
+  while (got < bytes && offset + got < file.size()) {
     const ssize_t more =
         ::pread(file.fd(), into + got, bytes - got, static_cast<off_t>(offset + got));
     if (more < 0 && errno == EINTR) continue;
     if (more < 0) return -1;
+    if (more == 0) break;
     got += static_cast<size_t>(more);
-    const bool ends_in_page = file.direct() && more % 512 != 0;
-    if (more == 0 || ends_in_page) break;
   }
   return static_cast<ssize_t>(got);
 }
 
 class TableFile : public FSRandomAccessFile {
  public:
-  TableFile(std::string path, int fd, bool direct)
-      : path_(std::move(path)), file_(std::make_shared<OpenFile>(fd, direct)) {}
+  TableFile(std::string path, std::shared_ptr<const OpenFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& /*options*/, Slice* result,
                 char* scratch, IODebugContext* /*debug*/) const override {
@@ -108,7 +108,14 @@ class TableFileSystem : public rocksdb::FileSystemWrapper {
     const bool direct = options.use_direct_reads;
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0));
     if (fd < 0) return failed("While open a file for random read:", path, errno);
-    *result = std::make_unique<TableFile>(path, fd, direct);
+    struct stat facts {};
+    if (::fstat(fd, &facts) != 0) {
+      const int error = errno;
+      ::close(fd);
+      return failed("While looking at", path, error);
+    }
+    *result = std::make_unique<TableFile>(
+        path, std::make_shared<OpenFile>(fd, static_cast<uint64_t>(facts.st_size), direct));
     return IOStatus::OK();
   }
 };

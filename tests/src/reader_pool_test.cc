@@ -47,7 +47,7 @@ TEST_CASE("a reader pool: what waits for the disk on a ring does not hold up the
   // A pipe gives nothing until somebody writes: a disk that takes its time.
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);
-  const auto slow = std::make_shared<storage::OpenFile>(ends[0], /*direct=*/true);
+  const auto slow = std::make_shared<storage::OpenFile>(ends[0], 1, /*direct=*/true);
   std::atomic<bool> slow_is_done = false;
   std::atomic<int> done = 0;
   const auto wait_for_it = [&] {

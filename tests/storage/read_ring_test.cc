@@ -7,6 +7,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -48,7 +49,8 @@ class Blocks {
   std::shared_ptr<const OpenFile> open(int flags = O_RDONLY | O_DIRECT) const {
     const int fd = ::open(path_.c_str(), flags);
     REQUIRE(fd >= 0);
-    return std::make_shared<OpenFile>(fd, (flags & O_DIRECT) != 0);
+    const uint64_t size = std::filesystem::file_size(path_);
+    return std::make_shared<OpenFile>(fd, size, (flags & O_DIRECT) != 0);
   }
 
  private:

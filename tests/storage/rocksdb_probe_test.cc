@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "storage/no_wait_reads.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -112,6 +113,46 @@ TEST_CASE("RocksDB: a cache-only cursor misses instead of reading") {
   CHECK(cold->status().ok());
   CHECK(engine.scan(kMeta).size() == 5000);
   CHECK(engine.scan(kMeta, options).size() == 5000);  // now all of it is in the cache
+}
+
+// A level of several tables: RocksDB forgets that the next one of them could not be read, unless it
+// is told to ignore range deletions.
+TEST_CASE("RocksDB: a cursor that cannot go on in the next table says so") {
+  constexpr int kTables = 4;
+  constexpr int kKeysPerTable = 300;
+  EngineOptions options = TestEngine::small_options();
+  options.direct_reads = GENERATE(false, true);
+  TestEngine engine("rocksdb", options);
+  const auto key_in = [](int table, int i) {
+    return std::to_string(table) + "/" + std::to_string(1000 + i);
+  };
+  for (int table = 0; table < kTables; ++table) {
+    const auto batch = engine->new_batch();
+    for (int i = 0; i < kKeysPerTable; ++i) batch->put(kMeta, key_in(table, i), value_of(i));
+    REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+    REQUIRE(engine->compact(kMeta, {key_in(table, 0), key_in(table, kKeysPerTable)}).ok());
+  }
+  const bool backwards = GENERATE(false, true);
+  const auto walk = [&](Tier tier, int tables) {
+    const int first = backwards ? kTables - tables : 0;
+    const auto at = engine->new_cursor(
+        kMeta, {.lower = key_in(first, 0), .upper = key_in(first + tables, 0), .tier = tier});
+    int seen = 0;
+    backwards ? at->seek_for_prev(key_in(first + tables, 0)) : at->seek(key_in(first, 0));
+    for (; at->valid(); backwards ? at->prev() : at->next()) ++seen;
+    return std::pair(seen, at->outcome());
+  };
+  for (int cached = 0; cached <= kTables; ++cached) {
+    engine.reopen();
+    if (cached > 0) (void)walk(Tier::kDisk, cached);
+    const auto [seen, outcome] = walk(Tier::kCacheOnly, kTables);
+    CAPTURE(cached, seen);
+    CHECK((outcome == Lookup::kMiss || seen == kTables * kKeysPerTable));
+    NoWaitReads reads;
+    const NoWaitReads::Scope scope(&reads);
+    const auto [seen_now, outcome_now] = walk(Tier::kDisk, kTables);
+    CHECK((outcome_now == Lookup::kMiss || seen_now == kTables * kKeysPerTable));
+  }
 }
 
 TEST_CASE("RocksDB: the trap of cache-only reads with a limit on open files") {
