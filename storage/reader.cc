@@ -80,6 +80,7 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
                                              std::string_view upper) {
   if (stopped()) latch_error(stopped_status());
   if (failed()) return std::make_unique<EmptyCursor>();
+  walked_ = true;
   auto cursor = engine_.new_cursor(space, {.snapshot = snapshot_,
                                            .lower = std::string(lower),
                                            .upper = std::string(upper),

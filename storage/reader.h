@@ -91,6 +91,7 @@ class EngineReader : public Reader {
 
   // Longer walks are not begun. Without the disk none is.
   void set_walk_max(uint64_t elements) { walk_max_ = elements; }
+  bool has_walked() const { return walked_; }  // a cursor was made
   // Once this is true every read fails, walks that have begun included. Asked now and then.
   void stop_when(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
 
@@ -105,6 +106,7 @@ class EngineReader : public Reader {
   Tier tier_;
   CacheUse use_;
   uint64_t walk_max_ = std::numeric_limits<uint64_t>::max();
+  bool walked_ = false;
   std::function<bool()> stopped_;
 };
 

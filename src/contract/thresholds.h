@@ -17,8 +17,7 @@ inline constexpr unsigned kPageCacheReadsOnIoThread = 8;  // blocks: some micros
 
 // --- the pool's look-ups -> its short work
 
-inline constexpr uint64_t kVisitedByLookup = 32;  // elements, in each run
-inline constexpr unsigned kLookupRuns = 8;        // a command runs once for each read that it needs
+inline constexpr unsigned kLookupRuns = 8;  // a command runs once for each read that it needs
 
 // --- among the reader pool's short work -> among its long work, of which some threads are kept
 // free

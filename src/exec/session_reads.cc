@@ -38,7 +38,8 @@ struct Session::PoolRead {
   bool silent = session->silent();
   uint64_t walk_max = contract::kWalkedAtOnce;
   unsigned runs = 0;
-  size_t next = 0;  // of the commands
+  bool walked = false;  // over elements, before it missed one
+  size_t next = 0;      // of the commands
 
   // False when it has to run again, where there is more time or its bytes have come: from `next`,
   // behind what it has answered.
@@ -66,7 +67,7 @@ struct Session::PoolRead {
   }
 
   bool run_one(const QueuedCommand& queued, contract::RespSink& reply,
-               contract::EncodedReply* out) const {
+               contract::EncodedReply* out) {
     Services& services = session->services_;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(), Tier::kDisk);
     data.stop_when([&client = *session->client_] { return client.gone.load(); });
@@ -83,6 +84,7 @@ struct Session::PoolRead {
               .client_id = session->client_->id},
              view, keys, reply);
     if (data.failed()) out->truncate(mark);
+    walked = data.has_walked();
     if (data.missed()) return false;
     if (data.failed() && session->client_->gone) return true;
     if (data.failed()) reply.error(contract::storage_error(data.error()));
@@ -190,8 +192,8 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }
 
-// Where reads do not wait the command runs once for each that it needs: one that needs many, or
-// visits many elements each time, is better off where they do.
+// Where reads do not wait the command runs once for each that it needs. One that walks, draws, or
+// needs many is better off where they do.
 storage::ReadRing::Work Session::look_up(PoolRead read) {
   return [read = std::move(read)]() mutable {
     const storage::NoWaitReads* const reads = storage::NoWaitReads::current();
@@ -199,12 +201,12 @@ storage::ReadRing::Work Session::look_up(PoolRead read) {
       run_in_pool(std::move(read));
       return true;
     }
-    read.walk_max = contract::kVisitedByLookup;
+    read.walk_max = contract::kVisitedOnIoThread;
     if (read.run()) {
       finish(std::move(read));
       return true;
     }
-    if (reads->wants() && read.runs < contract::kLookupRuns) return false;
+    if (reads->wants() && !read.walked && read.runs < contract::kLookupRuns) return false;
     read.walk_max = contract::kWalkedAtOnce;
     read.session->services_.data.readers.submit(
         [read = std::move(read)]() mutable { run_in_pool(std::move(read)); });
