@@ -15,6 +15,10 @@ namespace {
 
 // Out of file descriptors or memory: time for some to come back.
 constexpr auto kBackOff = std::chrono::milliseconds(100);
+// Clients that I/O threads are too busy to take wait in the kernel: each of those here has a
+// descriptor, which may be what the next log or table lacks.
+constexpr uint64_t kAdoptedMax = 128;
+constexpr auto kRest = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -134,6 +138,7 @@ void Acceptor::arm(const ListenerPtr& listener) {
 
 void Acceptor::accept_all(const ListenerPtr& listener) {
   while (listener->socket.is_open()) {
+    if (state_.adopted.load(std::memory_order_relaxed) >= kAdoptedMax) return rest(listener, kRest);
     IoLoop& loop = *loops_[next_loop_];
     Socket client(loop.executor());
     ErrorCode error;
@@ -154,7 +159,11 @@ void Acceptor::back_off(const ListenerPtr& listener, const ErrorCode& error) {
   if (!std::exchange(backing_off_, true) && state_.options.on_log) {
     state_.options.on_log("Accepting client connection: accept: " + error.message());
   }
-  listener->pause.expires_after(kBackOff);
+  rest(listener, kBackOff);
+}
+
+void Acceptor::rest(const ListenerPtr& listener, std::chrono::milliseconds time) {
+  listener->pause.expires_after(time);
   listener->pause.async_wait([this, listener](const ErrorCode& cancelled) {
     if (!cancelled && listener->socket.is_open()) accept_all(listener);
   });

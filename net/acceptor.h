@@ -6,6 +6,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,6 +49,7 @@ class Acceptor {
   void arm(const ListenerPtr& listener);
   void accept_all(const ListenerPtr& listener);
   void back_off(const ListenerPtr& listener, const ErrorCode& error);
+  void rest(const ListenerPtr& listener, std::chrono::milliseconds time);
 
   const std::vector<IoLoop*> loops_;
   ServerState& state_;

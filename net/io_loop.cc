@@ -100,7 +100,9 @@ void IoLoop::run_tasks() {
 }
 
 void IoLoop::adopt(Socket socket, std::string unix_path) {
+  state_.adopted.fetch_add(1, std::memory_order_relaxed);
   asio::post(context_, [this, socket = std::move(socket), path = std::move(unix_path)]() mutable {
+    state_.adopted.fetch_sub(1, std::memory_order_relaxed);
     if (!stopping_) welcome(std::move(socket), path);
   });
 }

@@ -19,6 +19,7 @@ struct ServerState {
   std::atomic<uint64_t> output_limit_cuts{0};
   std::atomic<uint64_t> accepted{0};
   std::atomic<uint64_t> connections{0};  // now
+  std::atomic<uint64_t> adopted{0};      // accepted, and not yet taken by their I/O thread
 };
 
 }  // namespace ingot::net

@@ -8,6 +8,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <deque>
+#include <future>
 
 #include "tests/net/test_server.h"
 
@@ -22,6 +23,19 @@ TEST_CASE("a refused client reads why", "[life]") {
   auto talker = server.connect();
   CHECK(talker.receive(36) == "-ERR max number of clients reached\r\n");
   CHECK(server.closed == 0);  // there was no handler
+}
+
+TEST_CASE("clients that no I/O thread takes wait in the kernel, without a descriptor", "[life]") {
+  TestServer server({});
+  server.serve();
+  std::promise<void> go;
+  server.server.thread(0).post([released = go.get_future().share()] { released.wait(); });
+  std::deque<TestClient> clients;
+  for (int i = 0; i < 300; ++i) clients.push_back(server.connect());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(server.server.connections_accepted() <= 130);
+  go.set_value();
+  CHECK(eventually([&] { return server.opened == 300; }));
 }
 
 TEST_CASE("addresses", "[life]") {
