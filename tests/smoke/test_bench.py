@@ -418,9 +418,11 @@ def test_ctrl_c_leaves_no_mount(tmp_path):
     if not has_fuse():
         pytest.skip("no FUSE here")
     words = ("--run-dir", tmp_path / "run", "--dir", tmp_path / "data", *SMALL, "--slowdisk", "cloud")
+    # As from a terminal: what a shell starts in the background ignores Ctrl-C.
     process = subprocess.Popen(
-        command("disk.py", *words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        command("disk.py", *words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     wait_for_line(process, tmp_path / "run", "fio randread 1")
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=SECONDS)[1]
