@@ -35,7 +35,7 @@ enum class Tier : uint8_t {
 enum class Lookup : uint8_t {
   kFound,
   kAbsent,  // certain: the key does not exist
-  kMiss,    // with Tier::kCacheOnly: memory alone cannot tell; in work of a ReadRing: not yet
+  kMiss,    // only with Tier::kCacheOnly: memory alone cannot tell
   kError,   // the disk failed or the bytes are corrupt; see the Status output
 };
 
@@ -110,7 +110,7 @@ struct Reclaimed {
 struct Capabilities {
   bool probe = false;       // Tier::kCacheOnly can answer
   bool checkpoint = false;  // checkpoint() works
-  bool ring = false;        // reads in work of a ReadRing do not wait for the disk
+  bool ring = false;        // reads of Tier::kCacheOnly heed NoWaitReads
 };
 
 // Figures for INFO and for the memory bound; counters since open.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "storage/check.h"
 
@@ -31,6 +32,12 @@ NoWaitReads::Scope::Scope(NoWaitReads* reads) {
 
 NoWaitReads::Scope::~Scope() {
   own = nullptr;
+}
+
+NoWaitReads::Pause::Pause() : before_(std::exchange(own, nullptr)) {}
+
+NoWaitReads::Pause::~Pause() {
+  own = before_;
 }
 
 NoWaitReads::Answer NoWaitReads::read(const std::shared_ptr<const OpenFile>& file, uint64_t offset,

@@ -1,6 +1,7 @@
 // Reads of files that do not wait for the disk. While an object of this class is the thread's own,
-// a read of a table whose bytes are not in memory notes what it wants and ends as a miss; a
-// ReadRing fetches that, and what is read again then finds it.
+// a read of Tier::kCacheOnly goes to table files, too: where their bytes are not in memory it notes
+// what it wants and ends as a miss; a ReadRing fetches that, and what is read again then finds it.
+// Reads of Tier::kDisk wait as ever.
 //
 // Threads: one at a time; moved from one to another between two runs.
 #pragma once
@@ -46,6 +47,18 @@ class NoWaitReads {
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
+  };
+
+  // The thread has none for as long as this lives.
+  class Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    NoWaitReads* const before_;
   };
 
   struct Answer {

@@ -8,6 +8,7 @@
 #include "src/contract/thresholds.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "storage/no_wait_reads.h"
 
 namespace ingot::exec {
 
@@ -55,8 +56,9 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
     const auto read = [&services, shared, i, runs = 0u]() mutable {
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
+      const Tier tier = storage::NoWaitReads::current() == nullptr ? Tier::kDisk : Tier::kCacheOnly;
       const Lookup found = services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i],
-                                                            Tier::kDisk, &value, nullptr);
+                                                            tier, &value, nullptr);
       if (found == Lookup::kMiss && ++runs < contract::kLookupRuns) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
       return true;

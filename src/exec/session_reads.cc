@@ -69,7 +69,9 @@ struct Session::PoolRead {
   bool run_one(const QueuedCommand& queued, contract::RespSink& reply,
                contract::EncodedReply* out) {
     Services& services = session->services_;
-    storage::EngineReader data(services.data.store.engine(), view->snapshot(), Tier::kDisk);
+    const bool waits = storage::NoWaitReads::current() == nullptr;
+    storage::EngineReader data(services.data.store.engine(), view->snapshot(),
+                               waits ? Tier::kDisk : Tier::kCacheOnly);
     data.stop_when([&client = *session->client_] { return client.gone.load(); });
     data.set_walk_max(walk_max);
     types::KeyReader keys(data, view->databases(), view->created_ms(),
@@ -201,13 +203,11 @@ storage::ReadRing::Work Session::look_up(PoolRead read) {
       run_in_pool(std::move(read));
       return true;
     }
-    read.walk_max = contract::kVisitedOnIoThread;
     if (read.run()) {
       finish(std::move(read));
       return true;
     }
     if (reads->wants() && !read.walked && read.runs < contract::kLookupRuns) return false;
-    read.walk_max = contract::kWalkedAtOnce;
     read.session->services_.data.readers.submit(
         [read = std::move(read)]() mutable { run_in_pool(std::move(read)); });
     return true;

@@ -3,6 +3,9 @@
 
 #include <rocksdb/db.h>
 
+#include <optional>
+
+#include "storage/no_wait_reads.h"
 #include "storage/rocksdb/rocksdb_status.h"
 #include "storage/rocksdb/table_file_system.h"
 
@@ -13,7 +16,11 @@ class RocksdbCursor : public Cursor {
  public:
   RocksdbCursor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* space,
                 const rocksdb::Snapshot* snapshot, const CursorOptions& options)
-      : lower_(options.lower), upper_(options.upper), lower_slice_(lower_), upper_slice_(upper_) {
+      : tier_(options.tier),
+        lower_(options.lower),
+        upper_(options.upper),
+        lower_slice_(lower_),
+        upper_slice_(upper_) {
     rocksdb::ReadOptions read;
     // There are none; and where it looks for them RocksDB 7.8 takes a table of which nothing could
     // be read for one without keys, and the walk for complete.
@@ -27,10 +34,18 @@ class RocksdbCursor : public Cursor {
   }
 
   bool valid() const override { return iterator_->Valid(); }
-  void seek(std::string_view key) override { iterator_->Seek(key); }
-  void seek_for_prev(std::string_view key) override { iterator_->SeekForPrev(key); }
-  void next() override { iterator_->Next(); }
-  void prev() override { iterator_->Prev(); }
+  void seek(std::string_view key) override {
+    move([&] { iterator_->Seek(key); });
+  }
+  void seek_for_prev(std::string_view key) override {
+    move([&] { iterator_->SeekForPrev(key); });
+  }
+  void next() override {
+    move([&] { iterator_->Next(); });
+  }
+  void prev() override {
+    move([&] { iterator_->Prev(); });
+  }
   std::string_view key() const override { return iterator_->key().ToStringView(); }
   std::string_view value() const override { return iterator_->value().ToStringView(); }
 
@@ -46,6 +61,14 @@ class RocksdbCursor : public Cursor {
   }
 
  private:
+  template <typename Step>
+  void move(Step step) {
+    std::optional<NoWaitReads::Pause> pause;
+    if (tier_ == Tier::kDisk) pause.emplace();
+    step();
+  }
+
+  const Tier tier_;
   // RocksDB keeps pointers to the slices, and they point into the strings.
   const std::string lower_;
   const std::string upper_;

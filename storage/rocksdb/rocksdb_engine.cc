@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "storage/durable_file.h"
 #include "storage/log_end.h"
+#include "storage/no_wait_reads.h"
 #include "storage/rocksdb/fault_file_system.h"
 #include "storage/rocksdb/log_file_system.h"
 #include "storage/rocksdb/reclaim_filter.h"
@@ -197,6 +199,8 @@ Capabilities RocksdbEngine::capabilities() const {
 
 Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
                           std::string* value, Status* error) {
+  std::optional<NoWaitReads::Pause> pause;
+  if (tier == Tier::kDisk) pause.emplace();
   const rocksdb::Status status = db_->Get(read_options(snapshot, tier), handle(space), key, value);
   return to_lookup(status, tier, value->empty(), error);
 }

@@ -251,7 +251,7 @@ TEST_CASE("RocksDB: look-ups and walks on a ring find what others do") {
     return [&, i] {
       std::string value;
       const Lookup found =
-          engine->get(nullptr, Space::kMeta, key_of(i), Tier::kDisk, &value, nullptr);
+          engine->get(nullptr, Space::kMeta, key_of(i), Tier::kCacheOnly, &value, nullptr);
       if (found == Lookup::kMiss) {
         ++waited;
         return false;
@@ -283,13 +283,17 @@ TEST_CASE("RocksDB: look-ups and walks on a ring find what others do") {
     const NoWaitReads::Scope scope(&reads);
     CHECK(probe() == (options.direct_reads ? Lookup::kMiss : Lookup::kFound));
     CHECK(reads.wants() == options.direct_reads);
+    CHECK(engine->get(nullptr, Space::kMeta, key_of(700), Tier::kDisk, &value, nullptr) ==
+          Lookup::kFound);  // it waits
   }
 
   for (const bool backwards : {false, true}) {
     size_t seen = 0;
     ring->run([&] {
-      const auto at = engine->new_cursor(
-          Space::kMeta, {.lower = key_of(1000), .upper = key_of(3000), .fill_cache = false});
+      const auto at = engine->new_cursor(Space::kMeta, {.lower = key_of(1000),
+                                                        .upper = key_of(3000),
+                                                        .tier = Tier::kCacheOnly,
+                                                        .fill_cache = false});
       seen = 0;
       backwards ? at->seek_for_prev(key_of(3000)) : at->seek(key_of(1000));
       for (; at->valid(); backwards ? at->prev() : at->next()) ++seen;
