@@ -25,6 +25,12 @@ constexpr size_t kExpiryBytes = 16;
 constexpr size_t kElementExpiryBytes = 8;
 constexpr size_t kCollectionBytes = 20;
 
+// Of a counts record.
+constexpr size_t kCountsBytes = 25;
+constexpr size_t kCountsBytesOfVersion1 = 16;
+constexpr uint8_t kUnsettled = 0x01;
+constexpr uint8_t kUnmarked = 0x02;
+
 template <typename T>
 void append_raw(std::string* out, T value) {
   char bytes[sizeof(T)];
@@ -81,6 +87,16 @@ std::string meta_key_end(KeyspaceId keyspace) {
 
 std::string_view user_key_of(std::string_view key) {
   return key.substr(sizeof(KeyspaceId));
+}
+
+std::string marker_key(KeyspaceId keyspace, std::string_view user_key) {
+  return meta_key(keyspace | kMarkersBit, user_key);
+}
+
+std::string encode_marker(CollectionId id) {
+  std::string value;
+  append_le64(&value, id);
+  return value;
 }
 
 void encode_metadata(const Metadata& metadata, std::string* out) {
@@ -246,15 +262,30 @@ std::string named_key(std::string_view name) {
 }
 
 void encode_counts(const KeyCounts& counts, std::string* out) {
+  // What is not settled may come to less than nothing.
+  const auto not_negative = [&](uint64_t count) {
+    return counts.settled || count <= INT64_MAX ? count : 0;
+  };
   out->clear();
-  append_le64(out, counts.keys);
-  append_le64(out, counts.expires);
+  append_le64(out, not_negative(counts.keys));
+  append_le64(out, not_negative(counts.expires));
+  append_le64(out, counts.collections);
+  out->push_back(
+      static_cast<char>((counts.settled ? 0 : kUnsettled) | (counts.marked ? 0 : kUnmarked)));
 }
 
 bool decode_counts(std::string_view record, KeyCounts* out) {
-  if (record.size() != 16) return false;
+  if (record.size() != kCountsBytes && record.size() != kCountsBytesOfVersion1) return false;
   *out = {.keys = read_le64(record), .expires = read_le64(record.substr(8))};
-  return true;
+  if (record.size() == kCountsBytesOfVersion1) {
+    out->marked = out->keys == 0;
+    return true;
+  }
+  out->collections = read_le64(record.substr(16));
+  const auto flags = static_cast<uint8_t>(record[24]);
+  out->settled = (flags & kUnsettled) == 0;
+  out->marked = (flags & kUnmarked) == 0;
+  return (flags & ~(kUnsettled | kUnmarked)) == 0;
 }
 
 }  // namespace ingot::storage

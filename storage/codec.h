@@ -1,4 +1,4 @@
-// Keys and records of format version 1, byte for byte as docs/format.md draws them. Pure functions
+// Keys and records of format version 2, byte for byte as docs/format.md draws them. Pure functions
 // and values; no thread rule. Numbers inside keys are big-endian so that keys keep their order;
 // numbers inside values are little-endian.
 #pragma once
@@ -13,7 +13,8 @@
 
 namespace ingot::storage {
 
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kOldestFormatVersion = 1;  // that is read
 
 // Numbers the keyspace that a database maps to at the moment; FLUSHDB gives it a new one.
 using KeyspaceId = uint32_t;
@@ -22,6 +23,8 @@ using CollectionId = uint64_t;
 
 // The first keyspace id that FLUSHDB hands out; below it, database n starts as keyspace n.
 inline constexpr KeyspaceId kFirstFreeKeyspace = 1u << 16;
+// The markers of a keyspace's collections stand under the keyspace id with this bit.
+inline constexpr KeyspaceId kMarkersBit = 1u << 31;
 inline constexpr uint32_t kStringChunkBytes = 16 << 10;  // a string's chunk
 inline constexpr uint32_t kInlineStringMax = 16 << 10;   // longer strings are chunked
 
@@ -52,6 +55,11 @@ std::string meta_key(KeyspaceId keyspace, std::string_view user_key);
 // The first key after every key of the keyspace, for bounds.
 std::string meta_key_end(KeyspaceId keyspace);
 std::string_view user_key_of(std::string_view meta_key);  // requires a whole meta key
+
+// A key whose value is a collection has a marker besides its record, so that who overwrites the key
+// without a look at the record knows that there is no collection to drop -> le64 collection id
+std::string marker_key(KeyspaceId keyspace, std::string_view user_key);
+std::string encode_marker(CollectionId id);
 
 // The record of one user key. A small value stands inline after the header; a large one stands
 // under a collection id of its own.
@@ -134,6 +142,14 @@ std::string named_key(std::string_view name);  // other saved state (cursors, ..
 struct KeyCounts {
   uint64_t keys = 0;
   uint64_t expires = 0;
+  uint64_t collections = 0;  // keys with a marker
+  // False while keys were overwritten of which nobody knows whether they were there: the first two
+  // are not exact.
+  bool settled = true;
+  // False in data of version 1: collections of that time have no marker, and are not counted.
+  bool marked = true;
+
+  bool surely_empty() const { return keys == 0 && settled; }
 };
 void encode_counts(const KeyCounts& counts, std::string* out);  // replaces *out
 [[nodiscard]] bool decode_counts(std::string_view record, KeyCounts* out);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "storage/check.h"
+#include "storage/no_wait_reads.h"
 
 namespace ingot::storage {
 
@@ -59,25 +60,39 @@ Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCach
       cache_(snapshot == nullptr ? cache : nullptr),
       tier_(tier) {}
 
-bool Overlay::get(Space space, std::string_view key, std::string* value) {
-  if (failed()) return false;
-  if (!changes_.empty()) {
-    scratch_.assign(1, space_byte(space));
-    scratch_.append(key);
-    auto found = changes_.find(std::string_view(scratch_));
-    if (found != changes_.end()) {
-      if (found->second.removed) return false;
-      value->assign(found->second.value);
-      return true;
-    }
+const Overlay::Change* Overlay::changed(Space space, std::string_view key) {
+  if (changes_.empty()) return nullptr;
+  scratch_.assign(1, space_byte(space));
+  scratch_.append(key);
+  const auto found = changes_.find(std::string_view(scratch_));
+  return found == changes_.end() ? nullptr : &found->second;
+}
+
+Lookup Overlay::look_up(Space space, std::string_view key, Tier tier, std::string* value,
+                        Status* status) {
+  if (const Change* change = changed(space, key)) {
+    if (change->removed) return Lookup::kAbsent;
+    value->assign(change->value);
+    return Lookup::kFound;
   }
-  Status status;
   RecordCache::Ticket ticket = 0;
   const bool cached = cache_ != nullptr && space == Space::kMeta;
-  if (cached && cache_->get(key, value, &ticket)) return true;
-  const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
+  if (cached && cache_->get(key, value, &ticket)) return Lookup::kFound;
+  const Lookup found = engine_.get(snapshot_, space, key, tier, value, status);
   if (cached && found == Lookup::kFound) cache_->fill(key, *value, ticket);
+  return found;
+}
+
+bool Overlay::get(Space space, std::string_view key, std::string* value) {
+  if (failed()) return false;
+  Status status;
+  const Lookup found = look_up(space, key, tier_, value, &status);
   return settle(found, std::move(status));
+}
+
+Lookup Overlay::probe(Space space, std::string_view key, std::string* value) {
+  const NoWaitReads::Pause blocks_in_memory_only;
+  return look_up(space, key, Tier::kCacheOnly, value, nullptr);
 }
 
 void Overlay::uncommitted(Space space, std::string_view lower, std::string_view upper,

@@ -54,6 +54,8 @@ class Overlay : public Reader {
 
   const Snapshot* snapshot() const override { return snapshot_; }
   bool get(Space space, std::string_view key, std::string* value) override;
+  // What memory knows: kMiss where only the disk can tell. Latches nothing.
+  Lookup probe(Space space, std::string_view key, std::string* value);
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;
   void uncommitted(
@@ -109,6 +111,8 @@ class Overlay : public Reader {
   using Changes = boost::unordered_flat_map<std::string_view, Change, Hash, std::equal_to<>>;
 
   void change(Space space, std::string_view key, Change change);
+  const Change* changed(Space space, std::string_view key);
+  Lookup look_up(Space space, std::string_view key, Tier tier, std::string* value, Status* status);
   std::vector<std::pair<std::string_view, Change>> sorted_changes() const;
   // The changed keys of all spaces in order (a space byte before each), built on first use.
   const std::set<std::string_view>& order();

@@ -94,6 +94,7 @@ void DataCheck::read_garbage() {
 void DataCheck::check_key(std::string_view key, std::string_view value) {
   if (key.size() < 4) return say("meta: a key that is too short");
   const KeyspaceId id = storage::read_be32(key);
+  if ((id & storage::kMarkersBit) != 0) return check_marker(key, value);
   const std::string name = fmt::format("keyspace {}, key {}", id, quoted(key.substr(4)));
   types::Record record;
   if (!record.assign(std::string(value))) return say(name + ": an unreadable record");
@@ -103,6 +104,7 @@ void DataCheck::check_key(std::string_view key, std::string_view value) {
   // Of a dead keyspace collections may have gone before the records that own them.
   const bool alive = !keyspace.dead;
   if (const auto& collection = record.collection()) {
+    ++keyspace.found.collections;
     if (collection->id >= first_free_id_) {
       say(fmt::format("{}: its id {} was never reserved", name, collection->id));
     }
@@ -118,6 +120,23 @@ void DataCheck::check_key(std::string_view key, std::string_view value) {
   ++keys_;
   check_expiry(name, key, record);
   check_value(name, record);
+}
+
+// Whoever overwrites the key goes by it.
+void DataCheck::check_marker(std::string_view key, std::string_view value) {
+  const KeyspaceId id = storage::read_be32(key) & ~storage::kMarkersBit;
+  if (keyspaces_[id | storage::kMarkersBit].dead) return;
+  const std::string_view user_key = storage::user_key_of(key);
+  std::string bytes;
+  types::Record record;
+  const bool is_right = data_.get(Space::kMeta, storage::meta_key(id, user_key), &bytes) &&
+                        record.assign(std::move(bytes)) && record.collection() &&
+                        storage::encode_marker(record.collection()->id) == value;
+  if (!is_right) {
+    say(fmt::format("keyspace {}, key {}: its marker is of another collection", id,
+                    quoted(user_key)));
+  }
+  ++keyspaces_[id].markers;
 }
 
 void DataCheck::check_expiry(const std::string& name, std::string_view key,
@@ -198,8 +217,13 @@ void DataCheck::check_counts() {
     if (!keyspace.has_database && keyspace.found.keys > 0 && id >= storage::kFirstFreeKeyspace) {
       say(fmt::format("keyspace {}: its keys belong to no database, and are not garbage", id));
     }
-    if (keyspace.found.keys != keyspace.noted.keys ||
-        keyspace.found.expires != keyspace.noted.expires) {
+    if (keyspace.noted.marked && (keyspace.found.collections != keyspace.noted.collections ||
+                                  keyspace.found.collections != keyspace.markers)) {
+      say(fmt::format("keyspace {}: {} collections are noted and {} marked, {} are there", id,
+                      keyspace.noted.collections, keyspace.markers, keyspace.found.collections));
+    }
+    if (keyspace.noted.settled && (keyspace.found.keys != keyspace.noted.keys ||
+                                   keyspace.found.expires != keyspace.noted.expires)) {
       say(fmt::format("keyspace {}: {} keys and {} with an expiry are noted, {} and {} are there",
                       id, keyspace.noted.keys, keyspace.noted.expires, keyspace.found.keys,
                       keyspace.found.expires));

@@ -42,6 +42,7 @@ class DataCheck {
     bool has_database = false;
     bool dead = false;
     storage::KeyCounts noted, found;
+    uint64_t markers = 0;
   };
   using Visit = std::function<void(std::string_view key, std::string_view value)>;
 
@@ -49,6 +50,7 @@ class DataCheck {
   void read_system();
   void read_garbage();
   void check_key(std::string_view key, std::string_view value);
+  void check_marker(std::string_view key, std::string_view value);
   void check_expiry(const std::string& name, std::string_view key, const types::Record& record);
   void check_value(const std::string& name, const types::Record& record);
   void check_sorted_set(const types::Record& record);

@@ -35,7 +35,7 @@ void sleep(ReadContext& ctx, Args args) {
 }
 
 void digest(ReadContext& ctx, Args) {
-  const auto has_keys = [&](int db) { return ctx.keys.counts(db).keys > 0; };
+  const auto has_keys = [&](int db) { return !ctx.keys.counts(db).surely_empty(); };
   ctx.reply.simple(
       types::digest_text(types::dataset_digest(ctx.keys.data(), ctx.keys.databases(), has_keys)));
 }

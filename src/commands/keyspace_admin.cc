@@ -2,12 +2,20 @@
 #include <optional>
 
 #include "src/commands/families.h"
+#include "src/types/key_walk.h"
 
 namespace ingot::commands {
 namespace {
 
+// Where the number is not settled, the keys are counted.
 void dbsize(ReadContext& ctx, Args) {
-  ctx.reply.integer(static_cast<int64_t>(ctx.keys.counts(ctx.db).keys));
+  const storage::KeyCounts counts = ctx.keys.counts(ctx.db);
+  uint64_t keys = counts.keys;
+  if (!counts.settled) {
+    if (!ctx.keys.data().begin_walk()) return;
+    keys = types::count_keys(ctx.keys.data(), ctx.keys.keyspace(ctx.db));
+  }
+  ctx.reply.integer(static_cast<int64_t>(keys));
 }
 
 // SYNC and ASYNC are the same here: emptying takes constant time, the space comes back later.

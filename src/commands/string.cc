@@ -61,11 +61,19 @@ void mget(ReadContext& ctx, Args args) {
   }
 }
 
-// Without GET the old value does not matter.
+// Whether it matters what the key held.
+bool depends_on_old(const StringOptions& options) {
+  return options.get || options.nx || options.xx || options.keep_ttl;
+}
+
 uint32_t set_key_flags(Args args) {
   StringOptions options;
-  bool reads = parse_string_options(args.subspan(3), OptionsOf::kSet, &options) && options.get;
-  return reads ? key::kRw | key::kAccess | key::kUpdate : key::kOw | key::kUpdate;
+  if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
+    return key::kOw | key::kUpdate;
+  }
+  if (options.get) return key::kRw | key::kAccess | key::kUpdate;
+  if (depends_on_old(options)) return key::kOw | key::kUpdate;
+  return key::kOw | key::kUpdate | key::kUnread;
 }
 
 void tell_set(WriteContext& ctx, std::string_view name, bool with_expiry) {
@@ -84,8 +92,10 @@ void set(WriteContext& ctx, Args args) {
   bool found;
   if (options.get) {
     if (!reply_value(ctx, args[1], &old, &found)) return;
-  } else {
+  } else if (depends_on_old(options)) {
     found = ctx.keys.peek(ctx.db, args[1], &old);
+  } else {
+    found = ctx.keys.peek_overwritten(ctx.db, args[1], *expire_ms != 0, &old);
   }
   if (found ? options.nx : options.xx) {
     if (!options.get) ctx.reply.null();
@@ -112,7 +122,7 @@ void set_with_time(WriteContext& ctx, Args args, const ExpiryOption& expiry,
   const std::optional<int64_t> expire_ms = expiry.resolve(ctx.now_ms(), command, ctx.reply);
   if (!expire_ms) return;
   Record old;
-  const bool found = ctx.keys.peek(ctx.db, args[1], &old);
+  const bool found = ctx.keys.peek_overwritten(ctx.db, args[1], true, &old);
   store_value(ctx, args[1], found ? &old : nullptr, args[3], *expire_ms);
   tell_set(ctx, args[1], true);
   ctx.reply.ok();
@@ -170,7 +180,7 @@ void getex(WriteContext& ctx, Args args) {
 void set_pairs(WriteContext& ctx, Args pairs) {
   for (size_t i = 0; i < pairs.size(); i += 2) {
     Record old;
-    const bool found = ctx.keys.peek(ctx.db, pairs[i], &old);
+    const bool found = ctx.keys.peek_overwritten(ctx.db, pairs[i], false, &old);
     types::store_string(ctx.keys, ctx.db, pairs[i], found ? &old : nullptr, pairs[i + 1], 0);
     tell_set(ctx, pairs[i], false);
   }
@@ -247,7 +257,7 @@ constexpr CommandRow kTable[] = {
     {.name = "setex",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .keys = {contract::key_at(1, key::kOw | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kOw | key::kUpdate | key::kUnread)},
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Set a string that expires after some seconds",
@@ -257,7 +267,7 @@ constexpr CommandRow kTable[] = {
     {.name = "psetex",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom,
-     .keys = {contract::key_at(1, key::kOw | key::kUpdate)},
+     .keys = {contract::key_at(1, key::kOw | key::kUpdate | key::kUnread)},
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Set a string that expires after some milliseconds",
@@ -304,7 +314,7 @@ constexpr CommandRow kTable[] = {
     {.name = "mset",
      .arity = -3,
      .flags = flag::kWrite | flag::kDenyOom,
-     .keys = {contract::keys_between(1, -1, 2, key::kOw | key::kUpdate)},
+     .keys = {contract::keys_between(1, -1, 2, key::kOw | key::kUpdate | key::kUnread)},
      .since = "1.0.1",
      .complexity = "O(N) with N keys",
      .summary = "Set the strings of several keys at once",

@@ -92,6 +92,7 @@ enum : uint32_t {
   kNotKey = 1u << 8,
   kIncomplete = 1u << 9,
   kVariableFlags = 1u << 10,
+  kUnread = 1u << 11,  // not Redis': what the key held may stay unread
 };
 }  // namespace key
 

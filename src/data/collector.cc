@@ -245,7 +245,9 @@ Status Collector::settle() {
 
 // A dead keyspace: every collection that it owned becomes garbage of its own first.
 Status Collector::bury(storage::KeyspaceId keyspace) {
-  if (Status status = note_collections(keyspace); !status.ok()) return status;
+  if ((keyspace & storage::kMarkersBit) == 0) {
+    if (Status status = note_collections(keyspace); !status.ok()) return status;
+  }
   // Once the records are gone, nothing else tells of the collections.
   if (Status status = engine_.sync(); !status.ok()) return status;
   const uint64_t id = keyspace;

@@ -16,7 +16,7 @@ using types::BuiltValue;
 namespace {
 
 // Where the value stands in the sandbox: nobody has this keyspace.
-constexpr storage::KeyspaceId kKeyspace = UINT32_MAX;
+constexpr storage::KeyspaceId kKeyspace = storage::kMarkersBit - 1;
 constexpr std::string_view kKey = "restored";
 
 // What a payload comes to stands in memory twice, as objects and as records; but the writer has no

@@ -96,12 +96,12 @@ Status Store::load(int databases) {
     if (key == storage::version_key()) {
       if (value.size() != 4) return corrupt("version");
       uint32_t version = storage::read_le32(value);
-      if (version != storage::kFormatVersion) {
+      if (version < storage::kOldestFormatVersion || version > storage::kFormatVersion) {
         return {Status::Code::kInvalid, "the data has format version " + std::to_string(version) +
                                             ", this server reads version " +
                                             std::to_string(storage::kFormatVersion)};
       }
-      versioned = true;
+      versioned = version == storage::kFormatVersion;
     } else if (key == storage::next_keyspace_key()) {
       if (value.size() != 4) return corrupt("next keyspace");
       initial_state_.next_keyspace = storage::read_le32(value);

@@ -2,6 +2,7 @@
 #include "src/exec/group.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/contract/errors.h"
 #include "src/data/collector.h"
@@ -58,8 +59,9 @@ void restore_database(const WriteJob& job, const Unit& unit) {
   if (selects) job.client->db = unit.db;
 }
 
-Group::Group(Services& services)
+Group::Group(Services& services, Settling& settling)
     : services_(services),
+      settling_(settling),
       overlay_(services.data.store.engine(), nullptr, services.data.store.probe_tier(),
                &services.data.store.cache()),
       state_(services.data.store.initial_state()),
@@ -83,6 +85,7 @@ types::KeyWriter Group::key_writer(types::AccessClock* access) {
                         services_.data.store.now_ms(), access,
                         collect_touched_ || !watches_.empty());
   keys.want_events(wanted_events_);
+  keys.allow_overwrites(settling_.allowed());
   return keys;
 }
 
@@ -278,10 +281,33 @@ bool Group::expire(size_t limit, bool may_read_disk) {
   return true;
 }
 
+void Group::settle(const OverwrittenBatch& batch) {
+  overlay_.reset_outcome();
+  types::KeyWriter keys = key_writer(nullptr);
+  const bool counted = settling_.take(batch);
+  if (batch.failed) return;
+  for (size_t i = 0; i < batch.keys.size(); ++i) keys.settle(batch.keys[i], batch.old[i], counted);
+  settles_ = settles_ || counted;
+}
+
+void Group::settle(const Recount& recount) {
+  if (!settling_.take(recount)) return;
+  key_writer(nullptr).correct_counts(recount.keyspace, recount.noted, recount.found);
+  settles_ = true;
+}
+
+void Group::begin_recount() {
+  settling_.recount(state_);
+}
+
 void Group::put_counts() {
   std::string record;
+  std::optional<storage::KeyspaceId> last;  // most are of the same one
   for (const auto& change : state_.count_changes) {
-    storage::encode_counts(state_.counts[change.keyspace], &record);
+    if (std::exchange(last, change.keyspace) == change.keyspace) continue;
+    storage::KeyCounts& counts = state_.counts[change.keyspace];
+    counts.settled = settling_.is_settled(change.keyspace) && !state_.any_unread(change.keyspace);
+    storage::encode_counts(counts, &record);
     overlay_.put(Space::kSystem, storage::counts_key(change.keyspace), record);
   }
 }
@@ -301,12 +327,20 @@ Status Group::write(storage::Durability durability) {
 }
 
 Status Group::commit(storage::Durability durability) {
+  std::shared_ptr<const data::View> before;
+  if (settling_.wants(state_.unread)) before = services_.data.store.view();
   Status status = empty() ? Status() : write(durability);
   if (status.ok()) {
+    if (!state_.unread.empty()) {
+      metrics::add(services_.data.stats.unread_overwrites, state_.unread.size());
+      settling_.add(std::move(before), std::move(state_.unread));
+    }
     release();
   } else {
     state_.rollback(begin_);
+    if (settles_) settling_.lose_all();
   }
+  settles_ = false;
   // A group that is over has no unit left to run on its overlay.
   INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
   taken_ = {};

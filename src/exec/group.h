@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "src/exec/services.h"
+#include "src/exec/settling.h"
 #include "src/exec/watch_table.h"
 #include "src/exec/write_job.h"
 #include "src/types/keyspace.h"
@@ -38,7 +39,7 @@ using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits, TooLarge>;
 
 class Group {
  public:
-  explicit Group(Services& services);
+  Group(Services& services, Settling& settling);
 
   struct Refusals {
     const std::string& all;
@@ -57,8 +58,13 @@ class Group {
   bool expire(size_t limit, bool may_read_disk);
   int64_t next_due_ms() const { return state_.next_due_ms; }
 
+  // What was overwritten unread has been read since, or a keyspace has been counted anew.
+  void settle(const OverwrittenBatch& batch);
+  void settle(const Recount& recount);
+  void begin_recount();  // if it is time; of a group that is empty
+
   // Whether there is anything to write.
-  bool empty() const { return overlay_.empty(); }
+  bool empty() const { return overlay_.empty() && state_.count_changes.empty(); }
   size_t bytes() const { return overlay_.bytes(); }
   // Writes the group, unless it changed nothing; on success its effects are released, on failure
   // it never happened. Either way a new group begins.
@@ -87,12 +93,14 @@ class Group {
   void release();
 
   Services& services_;
+  Settling& settling_;
   storage::Overlay overlay_;
   types::KeyspaceState state_;
   types::Effects effects_;
   WatchTable watches_;
   bool collect_touched_ = false;
   uint32_t wanted_events_ = 0;
+  bool settles_ = false;                   // this group tells counts what was settled
   types::KeyspaceState::Savepoint begin_;  // of this group
   types::Effects::Savepoint taken_{};      // up to where take_touched() has told
   std::unique_ptr<storage::Batch> batch_;

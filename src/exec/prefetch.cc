@@ -1,6 +1,7 @@
 // Finding the keys that are not in memory, and loading them in the pool until the last has come.
 #include "src/exec/prefetch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -27,6 +28,14 @@ struct Countdown {
 };
 
 }  // namespace
+
+bool may_leave_unread(const contract::CommandRow& row, contract::Args args) {
+  const auto is_unread = [&](const contract::KeySpec& spec) {
+    const bool varies = (spec.flags & contract::key::kVariableFlags) != 0;
+    return ((varies ? row.key_flags(args) : spec.flags) & contract::key::kUnread) != 0;
+  };
+  return row.keys.size() != 0 && std::ranges::all_of(row.keys, is_unread);
+}
 
 void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,
                    storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys) {

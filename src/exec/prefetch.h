@@ -15,6 +15,9 @@ namespace ingot::exec {
 // Keys that one pipeline may prefetch at a time; the rest is read when its turn comes.
 inline constexpr size_t kPrefetchKeysMax = 1024;
 
+// Whether all that the command needs of its keys may stay unread (key::kUnread).
+bool may_leave_unread(const contract::CommandRow& row, contract::Args args);
+
 // Adds the metadata keys of the command's declared keys that memory cannot answer at the moment.
 // Any thread. Without a probe every key is added.
 void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,

@@ -50,18 +50,28 @@ bool is_blocking(const WriteJob& job) {
   return unit.row != nullptr && (unit.row->flags & contract::flag::kBlocking) != 0;
 }
 
-// The declared keys of the job's units that memory does not have.
+// The declared keys of the job's units that memory does not have. What only overwrites needs none
+// of them, unless that is what just missed.
 std::vector<std::string> cold_keys(Services& services, const WriteJob& job) {
   std::vector<std::string> cold;
   const auto databases = services.data.store.databases().map;
+  const auto leaves_unread = [](const contract::CommandRow& row, const net::Command& command) {
+    return may_leave_unread(row, command.args);
+  };
+  const Unit& missed = job.units[job.next];
+  const bool with_overwritten =
+      !services.data.store.can_probe() || (missed.transaction.empty() && missed.row != nullptr &&
+                                           leaves_unread(*missed.row, *missed.command));
   for (size_t i = job.next; i < job.units.size(); ++i) {
     const Unit& unit = job.units[i];
     if (unit.row == nullptr) continue;
     const auto keyspace = (*databases)[static_cast<size_t>(unit.db)];
-    if (unit.transaction.empty()) {
+    if (unit.transaction.empty() &&
+        (with_overwritten || !leaves_unread(*unit.row, *unit.command))) {
       add_cold_keys(services, *unit.row, unit.command->args, keyspace, &cold);
     }
     for (const auto& queued : unit.transaction) {
+      if (!with_overwritten && leaves_unread(*queued.row, *queued.command)) continue;
       add_cold_keys(services, *queued.row, queued.command->args, keyspace, &cold);
     }
   }
@@ -73,7 +83,13 @@ std::vector<std::string> cold_keys(Services& services, const WriteJob& job) {
 Writer::Writer(Services& services, FsyncPolicy policy)
     : services_(services),
       policy_(policy),
-      group_(services),
+      settling_(
+          services,
+          [this](std::shared_ptr<OverwrittenBatch> batch) {
+            enqueue({.overwritten = std::move(batch)});
+          },
+          [this](std::shared_ptr<Recount> recount) { enqueue({.recount = std::move(recount)}); }),
+      group_(services, settling_),
       syncer_(services.data.store.engine()) {
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
 }
@@ -96,6 +112,7 @@ void Writer::stop() {
     stopping_ = true;
   }
   wake_.notify_all();
+  settling_.stop();
   if (thread_.joinable()) thread_.join();
   syncer_.stop();
 }
@@ -164,7 +181,9 @@ Writer::Figures Writer::figures() const {
   std::lock_guard lock(mutex_);
   return {.queue_depth = queue_.size(),
           .blocked_clients = blocked_clients_,
-          .unsynced_ms = syncer_.unsynced_ms()};
+          .unsynced_ms = syncer_.unsynced_ms(),
+          .unsettled_keys = settling_.pending(),
+          .counts_lost = settling_.any_lost()};
 }
 
 int64_t Writer::next_expire_ms() const {
@@ -175,8 +194,9 @@ int64_t Writer::next_expire_ms() const {
 std::vector<Writer::Item> Writer::take(bool* stopping) {
   std::unique_lock lock(mutex_);
   while (queue_.empty() && !stopping_) {
-    int64_t wait_ms =
-        std::min(next_expire_ms(), blocked_.next_deadline_ms()) - services_.data.store.now_ms();
+    const int64_t wait_ms =
+        std::min({next_expire_ms(), blocked_.next_deadline_ms(), settling_.next_recount_ms()}) -
+        services_.data.store.now_ms();
     if (wait_ms <= 0) break;
     sleeping_ = true;
     // Waits are bounded because the wall clock may be set.
@@ -196,6 +216,7 @@ void Writer::run() {
     if (stopping && items.empty()) break;
     auto start = Steady::now();
     group_.want_events(services_.events.kinds());
+    group_.begin_recount();
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();
     items_left_ = items.size();
@@ -278,6 +299,8 @@ void Writer::give_up(std::unique_ptr<WriteJob> job) {
 void Writer::take_item(Item item) {
   if (item.job) return run_job(std::move(item.job));
   if (item.unwatch_client != 0) group_.unwatch(item.unwatch_client);
+  if (item.overwritten) group_.settle(*item.overwritten);
+  if (item.recount) group_.settle(*item.recount);
   if (item.unblock_client != 0) blocked_.take_client(item.unblock_client).reset();
   blocked_clients_ = blocked_.size();
 }

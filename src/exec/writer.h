@@ -54,9 +54,11 @@ class Writer {
   void refuse_growth(std::string error);
 
   struct Figures {
-    size_t queue_depth = 0;      // jobs waiting
-    size_t blocked_clients = 0;  // waiting in a blocking command
-    uint64_t unsynced_ms = 0;    // age of the oldest commit not yet on stable storage
+    size_t queue_depth = 0;       // jobs waiting
+    size_t blocked_clients = 0;   // waiting in a blocking command
+    uint64_t unsynced_ms = 0;     // age of the oldest commit not yet on stable storage
+    uint64_t unsettled_keys = 0;  // overwritten, and what they held is being read
+    bool counts_lost = false;     // of some keyspace: it is to be counted anew
   };
   Figures figures() const;
 
@@ -65,6 +67,8 @@ class Writer {
     std::unique_ptr<WriteJob> job = nullptr;  // or a client's watches or wait are to be forgotten
     uint64_t unwatch_client = 0;
     uint64_t unblock_client = 0;
+    std::shared_ptr<OverwrittenBatch> overwritten = nullptr;  // or what was overwritten is known
+    std::shared_ptr<Recount> recount = nullptr;               // or a keyspace has been counted
   };
   // A job that goes on when the pool has done something for it, another has let its keys go, or
   // those behind it have had their turn.
@@ -115,6 +119,7 @@ class Writer {
   bool growth_refusal_changed_ = false;
 
   // The writer thread's:
+  Settling settling_;
   Group group_;
   storage::Health health_ = storage::Health::kHealthy;  // when refusals were decided
   std::string refuses_all_;

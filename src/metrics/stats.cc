@@ -40,7 +40,7 @@ void Stats::reset(uint64_t bytes_in, uint64_t bytes_out) {
        {&commands, &connections_received, &connections_rejected, &keyspace_hits, &keyspace_misses,
         &expired_keys, &error_replies, &probes, &probe_hits, &groups, &group_units,
         &group_units_max, &rollbacks, &writer_disk_reads, &pool_built_units, &writer_busy_micros,
-        &writer_commit_micros, &sync_waits}) {
+        &writer_commit_micros, &sync_waits, &unread_overwrites}) {
     counter->store(0, std::memory_order_relaxed);
   }
   bytes_in_before.store(bytes_in);

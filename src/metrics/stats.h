@@ -61,7 +61,8 @@ class Stats {
   Counter pool_built_units{0};   // units that asked the pool for something too large for the writer
   Counter writer_busy_micros{0};
   Counter writer_commit_micros{0};
-  Counter sync_waits{0};  // groups held back because an fsync was late
+  Counter unread_overwrites{0};  // keys that were overwritten without a look at their record
+  Counter sync_waits{0};         // groups held back because an fsync was late
 
   // What the network had counted when the statistics were reset; INFO shows what came since.
   Counter bytes_in_before{0};

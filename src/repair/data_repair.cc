@@ -93,7 +93,10 @@ Status DataRepair::read_system() {
                   }
                   return true;
                 });
-  if (!version || *version == storage::kFormatVersion) return records_.status();
+  if (!version ||
+      (*version >= storage::kOldestFormatVersion && *version <= storage::kFormatVersion)) {
+    return records_.status();
+  }
   return {Status::Code::kInvalid,
           fmt::format("the data has format version {}, this program reads version {}", *version,
                       storage::kFormatVersion)};
@@ -120,6 +123,7 @@ void DataRepair::find_databases() {
   for (std::string from;;) {
     const std::string key = records_.first_key(Space::kMeta, from, {});
     if (key.size() < 4) break;
+    if ((storage::read_be32(key) & storage::kMarkersBit) != 0) break;
     const KeyspaceId id = storage::read_be32(key);
     if (const auto found = named.find(id); found != named.end()) {
       database_of_[id] = found->second;
@@ -190,28 +194,29 @@ void DataRepair::find_owners() {
     batch->clear();
   };
   std::map<CollectionId, uint64_t> held;  // not written yet
-  records_.walk(
-      Space::kMeta, {}, {}, [&](std::string_view, uint64_t sequence, std::string_view value) {
-        storage::Metadata metadata;
-        if (!storage::decode_metadata(value, &metadata) || !metadata.collection) return true;
-        const CollectionId id = metadata.collection->id;
-        std::string known;
-        uint64_t newest = sequence;
-        if (scratch.get(nullptr, kOwners, owner_key(id), storage::Tier::kDisk, &known, nullptr) ==
-                storage::Lookup::kFound &&
-            known.size() == 8) {
-          newest = std::max(newest, storage::read_le64(known));
-        }
-        uint64_t& owner = held[id];
-        owner = std::max(owner, newest);
-        std::string record;
-        storage::append_le64(&record, owner);
-        batch->put(kOwners, owner_key(id), record);
-        if (batch->bytes() < kBatchBytes) return true;
-        write();
-        held.clear();
-        return true;
-      });
+  records_.walk(Space::kMeta, {}, storage::meta_key(storage::kMarkersBit, {}),
+                [&](std::string_view, uint64_t sequence, std::string_view value) {
+                  storage::Metadata metadata;
+                  if (!storage::decode_metadata(value, &metadata) || !metadata.collection)
+                    return true;
+                  const CollectionId id = metadata.collection->id;
+                  std::string known;
+                  uint64_t newest = sequence;
+                  if (scratch.get(nullptr, kOwners, owner_key(id), storage::Tier::kDisk, &known,
+                                  nullptr) == storage::Lookup::kFound &&
+                      known.size() == 8) {
+                    newest = std::max(newest, storage::read_le64(known));
+                  }
+                  uint64_t& owner = held[id];
+                  owner = std::max(owner, newest);
+                  std::string record;
+                  storage::append_le64(&record, owner);
+                  batch->put(kOwners, owner_key(id), record);
+                  if (batch->bytes() < kBatchBytes) return true;
+                  write();
+                  held.clear();
+                  return true;
+                });
   write();
 }
 
@@ -264,6 +269,11 @@ void DataRepair::copy_key(KeyspaceId keyspace, std::string_view key, uint64_t se
   storage::KeyCounts& counts = counts_[keyspace];
   ++counts.keys;
   counts.expires += after.expire_ms != 0;
+  if (after.collection) {
+    put(Space::kMeta, storage::marker_key(keyspace, user_key),
+        storage::encode_marker(after.collection->id));
+    ++counts.collections;
+  }
   ++keys_;
 }
 

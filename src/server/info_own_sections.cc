@@ -63,7 +63,8 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   out.add("reader_tasks", readers.tasks_run());
   out.add_real("reader_busy_share",
                std::min(1.0, readers_busy_micros / 1e6 / std::max(1, threads)));
-  out.add("writer_queue_depth", source.writer.figures().queue_depth);
+  const exec::Writer::Figures writer = source.writer.figures();
+  out.add("writer_queue_depth", writer.queue_depth);
   out.add_real("writer_busy_share",
                std::min(1.0, stats.sampler.per_second(metrics::Meter::kWriterBusyMicros) / 1e6));
   out.add("writer_busy_micros", stats.writer_busy_micros.load());
@@ -78,6 +79,9 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   out.add("writer_disk_reads", stats.writer_disk_reads.load());
   out.add("prepared_units", stats.pool_built_units.load());
   out.add("sync_waits", stats.sync_waits.load());
+  out.add("unread_overwrites", stats.unread_overwrites.load());
+  out.add("unsettled_keys", writer.unsettled_keys);
+  out.add("key_counts_settled", writer.unsettled_keys == 0 && !writer.counts_lost);
 }
 
 constexpr InfoSection kSections[] = {

@@ -85,6 +85,15 @@ bool KeyWalk::read(storage::Metadata* metadata) const {
   return false;
 }
 
+uint64_t count_keys(storage::Reader& data, storage::KeyspaceId keyspace) {
+  uint64_t keys = 0;
+  const std::string begin = storage::meta_key(keyspace, {});
+  const auto cursor = data.cursor(Space::kMeta, begin, storage::meta_key_end(keyspace));
+  for (cursor->seek(begin); cursor->valid(); cursor->next()) ++keys;
+  data.check(*cursor);
+  return keys;
+}
+
 void seek_random(KeyWalk& walk, std::mt19937_64& random) {
   std::string prefix;
   walk.seek_last();

@@ -50,6 +50,9 @@ class KeyWalk {
   std::unique_ptr<storage::Cursor> cursor_;
 };
 
+// Those that have expired included, as DBSIZE counts.
+uint64_t count_keys(storage::Reader& data, storage::KeyspaceId keyspace);
+
 // Moves `walk`, which must be over the whole keyspace, to a key chosen at random without a walk of
 // them all: it descends the tree of the keys' bytes, each time to a child as likely as the others.
 // Uniform where subtrees are of like size. Not valid: there is no key.

@@ -10,6 +10,7 @@
 
 namespace ingot::types {
 
+using storage::Lookup;
 using storage::Metadata;
 using storage::Space;
 using storage::Status;
@@ -33,6 +34,7 @@ int64_t due_ms(const Metadata& metadata, int64_t now_ms) {
 }  // namespace
 
 bool Record::assign(std::string bytes) {
+  unread_ = false;
   bytes_ = std::move(bytes);
   if (!storage::decode_metadata(bytes_, &meta_)) return false;
   payload_bytes_ = meta_.payload.size();
@@ -107,6 +109,62 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
   return find_any(db, key, record);
 }
 
+bool KeyWriter::peek_overwritten(int db, std::string_view key, bool expires, Record* record) {
+  if (may_leave_unread(db, key, expires, record)) return true;
+  return peek(db, key, record);
+}
+
+bool KeyWriter::may_leave_unread(int db, std::string_view key, bool expires, Record* record) {
+  if (overwrites_ == Overwrites::kRead || (expires && overwrites_ != Overwrites::kUnread)) {
+    return false;
+  }
+  // An event tells what the key was.
+  if (wanted_events_ != 0) return false;
+  const storage::KeyspaceId space = keyspace(db);
+  const auto counts = state_.counts.find(space);
+  if (counts == state_.counts.end() || !counts->second.marked) return false;
+  std::string bytes;
+  if (overlay_.probe(Space::kMeta, storage::meta_key(space, key), &bytes) != Lookup::kMiss) {
+    return false;
+  }
+  if (counts->second.collections != 0 &&
+      overlay_.probe(Space::kMeta, storage::marker_key(space, key), &bytes) != Lookup::kAbsent) {
+    return false;
+  }
+  record->leave_unread();
+  return true;
+}
+
+void KeyWriter::settle(const Unread& key, const std::optional<OldTimes>& old, bool counted) {
+  if (database_of(key.keyspace) < 0) return;
+  if (counted) count(key.keyspace, 0, 0, 0);  // they may be exact now
+  if (!old) {
+    if (counted) count(key.keyspace, 1, 0, 0);
+    return;
+  }
+  if (old->expire_ms != 0) {
+    if (counted) count(key.keyspace, 0, -1, 0);
+    if (old->expire_ms <= now_ms_) ++effects_.expired_keys;
+  }
+  if (old->indexed_ms == 0) return;
+  // Left alone where only the disk knows: it is removed when it fires.
+  std::string bytes;
+  const Lookup found =
+      overlay_.probe(Space::kMeta, storage::meta_key(key.keyspace, key.key), &bytes);
+  Metadata now;
+  if (found == Lookup::kFound && !storage::decode_metadata(bytes, &now)) return;
+  if (found != Lookup::kFound && found != Lookup::kAbsent) return;
+  if (now.indexed_ms == old->indexed_ms) return;
+  overlay_.remove(Space::kExpiry, storage::expiry_key(old->indexed_ms, key.keyspace, key.key));
+}
+
+void KeyWriter::correct_counts(storage::KeyspaceId keyspace, const storage::KeyCounts& noted,
+                               const storage::KeyCounts& found) {
+  if (database_of(keyspace) < 0) return;
+  count(keyspace, static_cast<int64_t>(found.keys - noted.keys),
+        static_cast<int64_t>(found.expires - noted.expires), 0);
+}
+
 bool KeyWriter::is_stale_in(storage::KeyspaceId keyspace, std::string_view key) {
   Record record;
   return load(keyspace, key, &record) && expired(record);
@@ -118,8 +176,12 @@ bool KeyWriter::stored_in(storage::KeyspaceId keyspace, std::string_view key) {
 }
 
 storage::KeyCounts KeyWriter::counts(int db) {
-  auto found = state_.counts.find(keyspace(db));
-  return found == state_.counts.end() ? storage::KeyCounts() : found->second;
+  const storage::KeyspaceId space = keyspace(db);
+  const auto found = state_.counts.find(space);
+  if (found == state_.counts.end()) return {};
+  storage::KeyCounts counts = found->second;
+  counts.settled = counts.settled && !state_.any_unread(space);
+  return counts;
 }
 
 storage::CollectionId KeyWriter::new_collection() {
@@ -156,7 +218,12 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
 
   if (before == nullptr) notify(types::notify::kNew, "new", db, key);
   int64_t expires = (after.expire_ms != 0) - (old.expire_ms != 0);
-  if (before == nullptr || expires != 0) count(db, before == nullptr ? 1 : 0, expires);
+  if (before == nullptr || expires != 0) count(space, before == nullptr ? 1 : 0, expires, 0);
+  if (before != nullptr && before->unread()) {
+    count(space, 0, 0, 0);
+    state_.unread.push_back({.keyspace = space, .key = std::string(key)});
+  }
+  mark_collection(space, key, old, after);
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
     discard_collection(old.collection->id);
   }
@@ -179,7 +246,8 @@ void KeyWriter::drop(int db, std::string_view key, const Record& before, bool ke
   if (old.indexed_ms != 0) {
     overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
   }
-  count(db, -1, old.expire_ms != 0 ? -1 : 0);
+  count(space, -1, old.expire_ms != 0 ? -1 : 0, 0);
+  mark_collection(space, key, old, {});
   if (old.collection && !keep_collection) discard_collection(old.collection->id);
   touch(db, key);
 }
@@ -190,12 +258,22 @@ void KeyWriter::expire(int db, std::string_view key, const Record& record) {
   notify(types::notify::kExpired, "expired", db, key);
 }
 
-void KeyWriter::count(int db, int64_t keys, int64_t expires) {
-  storage::KeyspaceId space = keyspace(db);
-  storage::KeyCounts& counts = state_.counts[space];
-  counts.keys += static_cast<uint64_t>(keys);
-  counts.expires += static_cast<uint64_t>(expires);
-  state_.count_changes.push_back({.keyspace = space, .keys = keys, .expires = expires});
+void KeyWriter::count(storage::KeyspaceId keyspace, int64_t keys, int64_t expires,
+                      int64_t collections) {
+  state_.count({keyspace, keys, expires, collections});
+}
+
+void KeyWriter::mark_collection(storage::KeyspaceId keyspace, std::string_view key,
+                                const Metadata& old, const Metadata& after) {
+  if (after.collection && (!old.collection || old.collection->id != after.collection->id)) {
+    overlay_.put(Space::kMeta, storage::marker_key(keyspace, key),
+                 storage::encode_marker(after.collection->id));
+  }
+  if (old.collection && !after.collection) {
+    overlay_.remove(Space::kMeta, storage::marker_key(keyspace, key));
+  }
+  const int64_t more = int64_t{after.collection.has_value()} - int64_t{old.collection.has_value()};
+  if (more != 0) count(keyspace, 0, 0, more);
 }
 
 void KeyWriter::discard_collection(storage::CollectionId id) {
@@ -215,7 +293,7 @@ void KeyWriter::flush(int db) {
   storage::KeyspaceId old = keyspace(db);
   storage::KeyCounts before = counts(db);
   effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
-  if (before.keys == 0) return;
+  if (before.surely_empty()) return;
   state_.databases_before.push_back(state_.databases);
   storage::KeyspaceId fresh = state_.next_keyspace++;
   state_.databases[static_cast<size_t>(db)] = fresh;
@@ -225,9 +303,11 @@ void KeyWriter::flush(int db) {
   record.clear();
   storage::append_le32(&record, state_.next_keyspace);
   overlay_.put(Space::kSystem, storage::next_keyspace_key(), record);
-  overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, old),
-               kMarker);
-  effects_.dropped_keyspaces.push_back(old);
+  for (const storage::KeyspaceId dead : {old, old | storage::kMarkersBit}) {
+    overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, dead),
+                 kMarker);
+    effects_.dropped_keyspaces.push_back(dead);
+  }
   effects_.changes += before.keys;
 }
 
@@ -307,8 +387,22 @@ void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntr
   overlay_.put(Space::kMeta, storage::meta_key(entry.keyspace, entry.user_key), bytes);
 }
 
+void KeyspaceState::count(const CountChange& change) {
+  storage::KeyCounts& changed = counts[change.keyspace];
+  changed.keys += static_cast<uint64_t>(change.keys);
+  changed.expires += static_cast<uint64_t>(change.expires);
+  changed.collections += static_cast<uint64_t>(change.collections);
+  count_changes.push_back(change);
+}
+
+bool KeyspaceState::any_unread(storage::KeyspaceId keyspace) const {
+  return std::ranges::any_of(unread, [&](const Unread& key) { return key.keyspace == keyspace; });
+}
+
 void KeyspaceState::rollback(const Savepoint& savepoint) {
   INGOT_CHECK(savepoint.count_changes <= count_changes.size());
+  INGOT_CHECK(savepoint.unread <= unread.size());
+  unread.resize(savepoint.unread);
   INGOT_CHECK(savepoint.databases_before <= databases_before.size());
   while (count_changes.size() > savepoint.count_changes) {
     const CountChange& change = count_changes.back();
@@ -316,6 +410,7 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
     INGOT_CHECK(changed != counts.end());
     changed->second.keys -= static_cast<uint64_t>(change.keys);
     changed->second.expires -= static_cast<uint64_t>(change.expires);
+    changed->second.collections -= static_cast<uint64_t>(change.collections);
     count_changes.pop_back();
   }
   if (databases_before.size() > savepoint.databases_before) {
@@ -329,6 +424,7 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
 
 void KeyspaceState::end_group() {
   count_changes.clear();
+  unread.clear();
   databases_before.clear();
   orders.end_group();
 }

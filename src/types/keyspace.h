@@ -33,6 +33,12 @@ class AccessClock;
 class Record {
  public:
   bool exists() const { return !bytes_.empty(); }
+  // Nobody has looked: see KeyWriter::peek_overwritten().
+  bool unread() const { return unread_; }
+  void leave_unread() {
+    *this = {};
+    unread_ = true;
+  }
   // False when `bytes` are not a metadata record.
   [[nodiscard]] bool assign(std::string bytes);
 
@@ -55,6 +61,7 @@ class Record {
   std::string bytes_;
   storage::Metadata meta_;
   size_t payload_bytes_ = 0;
+  bool unread_ = false;
 };
 
 class KeyReader {
@@ -111,6 +118,17 @@ class CollectionIds {
   virtual storage::CollectionId next(storage::Status* failure) = 0;
 };
 
+// A key that was overwritten without a look at its record, and what settles it: the times of that
+// record.
+struct Unread {
+  storage::KeyspaceId keyspace;
+  std::string key;
+};
+struct OldTimes {
+  int64_t expire_ms;
+  int64_t indexed_ms;
+};
+
 // What the writer keeps in memory of the committed state plus the group so far.
 struct KeyspaceState {
   DatabaseMap databases;
@@ -126,22 +144,27 @@ struct KeyspaceState {
     storage::KeyspaceId keyspace;
     int64_t keys;
     int64_t expires;
+    int64_t collections;
   };
+  void count(const CountChange& change);
   std::vector<CountChange> count_changes;
+  std::vector<Unread> unread;
+  bool any_unread(storage::KeyspaceId keyspace) const;
   std::vector<DatabaseMap> databases_before;  // one for each change of `databases`
 
   OrderIndex orders;
 
   struct Savepoint {
     size_t count_changes;
+    size_t unread;
     size_t databases_before;
     size_t orders;
     int64_t expiry_low_water_ms;
     int64_t next_due_ms;
   };
   Savepoint savepoint() const {
-    return {count_changes.size(), databases_before.size(), orders.savepoint(), expiry_low_water_ms,
-            next_due_ms};
+    return {count_changes.size(), unread.size(),       databases_before.size(),
+            orders.savepoint(),   expiry_low_water_ms, next_due_ms};
   }
   void rollback(const Savepoint& savepoint);
   void end_group();  // committed, or rolled back to where it began
@@ -199,6 +222,19 @@ class KeyWriter : public KeyReader {
   // As KeyReader's; a key that has expired is removed on the way.
   bool find(int db, std::string_view key, Record* record) override;
   bool peek(int db, std::string_view key, Record* record) override;
+  // For who gives a key a new value whatever it holds, and needs to know nothing of the old one but
+  // for store(): as peek(), but where only the disk can tell the record may be left unread. What it
+  // was is settled later (exec/settling.h). `expires`: the new value does.
+  bool peek_overwritten(int db, std::string_view key, bool expires, Record* record);
+  // What peek_overwritten() may leave unread; nothing unless somebody settles it.
+  enum class Overwrites : uint8_t { kRead, kReadIfExpiring, kUnread };
+  void allow_overwrites(Overwrites overwrites) { overwrites_ = overwrites; }
+  // Makes good what store() left undone; `old`: nothing when there was no record. `counted`: the
+  // counts are to know.
+  void settle(const Unread& key, const std::optional<OldTimes>& old, bool counted);
+  // A walk has found so many, at a state where `noted` was told.
+  void correct_counts(storage::KeyspaceId keyspace, const storage::KeyCounts& noted,
+                      const storage::KeyCounts& found);
   storage::KeyCounts counts(int db) override;
 
   // For WATCH; none of them removes anything.
@@ -206,8 +242,9 @@ class KeyWriter : public KeyReader {
   bool is_stale_in(storage::KeyspaceId keyspace, std::string_view key);
   bool stored_in(storage::KeyspaceId keyspace, std::string_view key);
 
-  // Makes `after` the key's record. `before` is what find() gave, or null when it found nothing.
-  // A collection that only `before` has becomes garbage. after.indexed_ms is filled in here.
+  // Makes `after` the key's record. `before` is what find() or peek_overwritten() gave, or null
+  // when it found nothing. A collection that only `before` has becomes garbage. after.indexed_ms is
+  // filled in here.
   void store(int db, std::string_view key, const Record* before, storage::Metadata after,
              Touch touch = Touch::kModified);
   // Removes a key that find() gave; its collection becomes garbage. Constant time.
@@ -248,7 +285,10 @@ class KeyWriter : public KeyReader {
   void drop(int db, std::string_view key, const Record& before, bool keep_collection);
   void expire(int db, std::string_view key, const Record& record);
   void settle_due(std::string_view index_key, const storage::ExpiryEntry& entry);
-  void count(int db, int64_t keys, int64_t expires);
+  void count(storage::KeyspaceId keyspace, int64_t keys, int64_t expires, int64_t collections);
+  bool may_leave_unread(int db, std::string_view key, bool expires, Record* record);
+  void mark_collection(storage::KeyspaceId keyspace, std::string_view key,
+                       const storage::Metadata& old, const storage::Metadata& after);
   void discard_collection(storage::CollectionId id);
   int database_of(storage::KeyspaceId keyspace) const;  // -1: flushed
 
@@ -258,6 +298,7 @@ class KeyWriter : public KeyReader {
   Effects& effects_;
   bool collect_touched_;
   uint32_t wanted_events_ = 0;
+  Overwrites overwrites_ = Overwrites::kRead;
 };
 
 }  // namespace ingot::types
