@@ -40,6 +40,12 @@ NoWaitReads::Pause::~Pause() {
   own = before_;
 }
 
+NoWaitReads::Refusal::Refusal() : before_(std::exchange(own, &none_)) {}
+
+NoWaitReads::Refusal::~Refusal() {
+  own = before_;
+}
+
 NoWaitReads::Answer NoWaitReads::read(const std::shared_ptr<const OpenFile>& file, uint64_t offset,
                                       size_t bytes, char* into) {
   if (wants_) return {Answer::Kind::kWanted};

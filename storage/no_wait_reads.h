@@ -11,7 +11,10 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
+
+#include "storage/engine.h"
 
 namespace ingot::storage {
 
@@ -61,6 +64,13 @@ class NoWaitReads {
     NoWaitReads* const before_;
   };
 
+  // For as long as this lives its reads find what the engine's own caches have, and nothing else.
+  class Refusal;
+
+  // For one read by an engine: whatever the thread has, those of Tier::kDisk wait, and those of
+  // Tier::kCacheOnly do not. (RocksDB goes to the file for a part of an index in either.)
+  class ForTier;
+
   struct Answer {
     enum class Kind : uint8_t { kCame, kWanted, kFailed } kind;
     size_t bytes = 0;  // that were read; less than asked for at the end of the file
@@ -91,6 +101,33 @@ class NoWaitReads {
   std::vector<Landing> landings_;  // the last one has not come while `wants_`
   bool wants_ = false;
   unsigned cached_left_ = std::numeric_limits<unsigned>::max();
+};
+
+class NoWaitReads::Refusal {
+ public:
+  Refusal();
+  ~Refusal();
+  Refusal(const Refusal&) = delete;
+  Refusal& operator=(const Refusal&) = delete;
+
+ private:
+  NoWaitReads none_{0};
+  NoWaitReads* const before_;
+};
+
+class NoWaitReads::ForTier {
+ public:
+  explicit ForTier(Tier tier) {
+    if (tier == Tier::kDisk) {
+      pause_.emplace();
+    } else if (current() == nullptr) {
+      refusal_.emplace();
+    }
+  }
+
+ private:
+  std::optional<Pause> pause_;
+  std::optional<Refusal> refusal_;
 };
 
 }  // namespace ingot::storage

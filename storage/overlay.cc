@@ -91,7 +91,7 @@ bool Overlay::get(Space space, std::string_view key, std::string* value) {
 }
 
 Lookup Overlay::probe(Space space, std::string_view key, std::string* value) {
-  const NoWaitReads::Pause blocks_in_memory_only;
+  const NoWaitReads::Refusal refusal;
   return look_up(space, key, Tier::kCacheOnly, value, nullptr);
 }
 

@@ -3,8 +3,6 @@
 
 #include <rocksdb/db.h>
 
-#include <optional>
-
 #include "storage/no_wait_reads.h"
 #include "storage/rocksdb/rocksdb_status.h"
 #include "storage/rocksdb/table_file_system.h"
@@ -63,8 +61,7 @@ class RocksdbCursor : public Cursor {
  private:
   template <typename Step>
   void move(Step step) {
-    std::optional<NoWaitReads::Pause> pause;
-    if (tier_ == Tier::kDisk) pause.emplace();
+    const NoWaitReads::ForTier reads(tier_);
     step();
   }
 

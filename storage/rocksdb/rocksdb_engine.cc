@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
-#include <optional>
 #include <random>
 #include <thread>
 
@@ -199,8 +198,7 @@ Capabilities RocksdbEngine::capabilities() const {
 
 Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
                           std::string* value, Status* error) {
-  std::optional<NoWaitReads::Pause> pause;
-  if (tier == Tier::kDisk) pause.emplace();
+  const NoWaitReads::ForTier reads(tier);
   const rocksdb::Status status = db_->Get(read_options(snapshot, tier), handle(space), key, value);
   return to_lookup(status, tier, value->empty(), error);
 }
