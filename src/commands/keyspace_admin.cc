@@ -2,16 +2,17 @@
 #include <optional>
 
 #include "src/commands/families.h"
+#include "src/settings/config.h"
 #include "src/types/key_walk.h"
 
 namespace ingot::commands {
 namespace {
 
-// Where the number is not settled, the keys are counted.
+// Where the number is not settled, the keys are counted, unless the operator does without.
 void dbsize(ReadContext& ctx, Args) {
   const storage::KeyCounts counts = ctx.keys.counts(ctx.db);
   uint64_t keys = counts.keys;
-  if (!counts.settled) {
+  if (!counts.settled && ctx.config.settings()->key_count == settings::KeyCount::kExact) {
     if (!ctx.keys.data().begin_walk()) return;
     keys = types::count_keys(ctx.keys.data(), ctx.keys.keyspace(ctx.db));
   }

@@ -27,8 +27,7 @@ namespace {
 constexpr uint64_t kPendingMax = 64 << 10;
 constexpr size_t kPendingBytesMax = 8 << 20;
 constexpr int64_t kPendingMs = 2'000;
-// Others read as well.
-constexpr size_t kUnderWay = 32;
+constexpr size_t kUnderWayOnRing = 32;  // others read as well
 constexpr int64_t kRecountRestMinMs = 1'000;
 constexpr int64_t kRecountRestMaxMs = 300'000;
 constexpr std::chrono::milliseconds kWalkTurn{50};
@@ -130,10 +129,14 @@ void Settling::note_lost() {
 }
 
 void Settling::read_on() {
+  const data::ReaderPool& readers = services_.data.readers;
+  const size_t under_way_max = readers.has_ring()
+                                   ? kUnderWayOnRing
+                                   : static_cast<size_t>(std::max(1, readers.threads() / 2));
   std::vector<data::ReaderPool::Lookup> lookups;
   {
     std::lock_guard lock(mutex_);
-    while (under_way_ < kUnderWay && !batches_.empty() && !stopping_) {
+    while (under_way_ < under_way_max && !batches_.empty() && !stopping_) {
       const auto& batch = batches_.front();
       lookups.push_back(lookup(batch, batch->next++));
       ++under_way_;

@@ -99,6 +99,8 @@ constexpr EnumName kAppendFsyncNames[] = {named("everysec", AppendFsync::kEverys
 constexpr EnumName kLogLevelNames[] = {
     named("debug", LogLevel::kDebug), named("verbose", LogLevel::kVerbose),
     named("notice", LogLevel::kNotice), named("warning", LogLevel::kWarning)};
+constexpr EnumName kKeyCountNames[] = {named("exact", KeyCount::kExact),
+                                       named("estimate", KeyCount::kEstimate)};
 constexpr EnumName kReadIoNames[] = {named("auto", ReadIo::kAuto), named("uring", ReadIo::kUring),
                                      named("threads", ReadIo::kThreads)};
 constexpr EnumName kSupervisedNames[] = {
@@ -151,6 +153,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::compaction_threads>("compaction-threads", 0, 64, kImmutable),
     memory<&S::compaction_rate>("compaction-rate", 0, kUlongMax, kUnsigned),
     boolean<&S::direct_reads>("direct-reads", kImmutable),
+    choice<&S::key_count>("key-count", kKeyCountNames),
     boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),
     integer<&S::reader_threads>("reader-threads", 1, 1024),
     choice<&S::read_io>("read-io", kReadIoNames, kImmutable),

@@ -20,6 +20,9 @@ namespace ingot::settings {
 enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
 // Who waits for look-ups in table files.
 enum class ReadIo : uint8_t { kAuto, kUring, kThreads };  // auto: io_uring where it can be had
+// What DBSIZE answers while keys were overwritten of which nobody knows yet whether they were
+// there.
+enum class KeyCount : uint8_t { kExact, kEstimate };  // exact: it counts the keys
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
 // Who may use a feature that can harm the machine.
@@ -72,7 +75,8 @@ struct Settings {
   int compaction_threads = 0;             // 0: by the number of cores
   uint64_t compaction_rate = 0;           // bytes a second; 0: no limit
   bool direct_reads = false;              // bypass the page cache
-  bool jemalloc_bg_thread = true;         // a thread gives unused memory back to the system
+  KeyCount key_count = KeyCount::kExact;
+  bool jemalloc_bg_thread = true;  // a thread gives unused memory back to the system
 
   // Threads
   int reader_threads = 10;

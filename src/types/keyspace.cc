@@ -121,13 +121,13 @@ bool KeyWriter::may_leave_unread(int db, std::string_view key, bool expires, Rec
   // An event tells what the key was.
   if (wanted_events_ != 0) return false;
   const storage::KeyspaceId space = keyspace(db);
-  const auto counts = state_.counts.find(space);
-  if (counts == state_.counts.end() || !counts->second.marked) return false;
+  const storage::KeyCounts& counts = state_.counts[space];
+  if (!counts.marked) return false;
   std::string bytes;
   if (overlay_.probe(Space::kMeta, storage::meta_key(space, key), &bytes) != Lookup::kMiss) {
     return false;
   }
-  if (counts->second.collections != 0 &&
+  if (counts.collections != 0 &&
       overlay_.probe(Space::kMeta, storage::marker_key(space, key), &bytes) != Lookup::kAbsent) {
     return false;
   }
