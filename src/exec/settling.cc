@@ -26,12 +26,22 @@ namespace {
 // what was dropped since.
 constexpr uint64_t kPendingMax = 64 << 10;
 constexpr size_t kPendingBytesMax = 8 << 20;
-constexpr int64_t kPendingMs = 2'000;
+constexpr uint64_t kPendingMs = 2'000;
+// How long reads are measured before it is told from their rate that they will be behind, and when
+// that begins anew.
+constexpr uint64_t kMeasuredMinMs = 100;
+constexpr uint64_t kMeasuredMaxMs = 1'000;
 constexpr size_t kUnderWayOnRing = 32;  // others read as well
 constexpr int64_t kRecountRestMinMs = 1'000;
 constexpr int64_t kRecountRestMaxMs = 300'000;
 constexpr std::chrono::milliseconds kWalkTurn{50};
 constexpr size_t kWalkedBetweenLooks = 256;
+
+uint64_t ms_since(std::chrono::steady_clock::time_point start) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                   std::chrono::steady_clock::now() - start)
+                                   .count());
+}
 
 std::set<KeyspaceId> keyspaces_of(const std::vector<types::Unread>& keys) {
   std::set<KeyspaceId> keyspaces;
@@ -73,8 +83,11 @@ bool Settling::wants(const std::vector<types::Unread>& keys) const {
 
 bool Settling::keeps_up(const OverwrittenBatch& batch) const {
   std::lock_guard lock(mutex_);
-  return pending_ + batch.keys.size() <= kPendingMax && bytes_ + batch.bytes <= kPendingBytesMax &&
-         (batches_.empty() || batch.begun_ms - batches_.front()->begun_ms <= kPendingMs);
+  const uint64_t pending = pending_ + batch.keys.size();
+  if (pending > kPendingMax || bytes_ + batch.bytes > kPendingBytesMax) return false;
+  const uint64_t measured_ms = ms_since(measured_since_);
+  if (under_way_ == 0 || measured_ms < kMeasuredMinMs) return true;
+  return pending * measured_ms <= kPendingMs * (measured_reads_ + 1);
 }
 
 void Settling::add(std::shared_ptr<const data::View> view, std::vector<types::Unread> keys) {
@@ -86,7 +99,6 @@ void Settling::add(std::shared_ptr<const data::View> view, std::vector<types::Un
   batch->old.resize(batch->keys.size());
   batch->left = batch->keys.size();
   batch->generation = generation_;
-  batch->begun_ms = services_.data.store.now_ms();
   for (const types::Unread& key : batch->keys) batch->bytes += sizeof(key) + key.key.size();
   for (const KeyspaceId keyspace : keyspaces_of(batch->keys)) ++open_[keyspace].pending;
   if (!keeps_up(*batch)) return lose_all();
@@ -136,6 +148,10 @@ void Settling::read_on() {
   std::vector<data::ReaderPool::Lookup> lookups;
   {
     std::lock_guard lock(mutex_);
+    if (under_way_ == 0 || ms_since(measured_since_) > kMeasuredMaxMs) {
+      measured_since_ = std::chrono::steady_clock::now();
+      measured_reads_ = 0;
+    }
     while (under_way_ < under_way_max && !batches_.empty() && !stopping_) {
       const auto& batch = batches_.front();
       lookups.push_back(lookup(batch, batch->next++));
@@ -177,6 +193,7 @@ void Settling::end_read(const std::shared_ptr<OverwrittenBatch>& batch) {
   {
     std::lock_guard lock(mutex_);
     --under_way_;
+    ++measured_reads_;
     if (is_whole) {
       bytes_ -= batch->bytes;
       pending_ -= batch->keys.size();
@@ -252,7 +269,7 @@ bool Settling::walk(Recount& recount) {
   size_t walked = 0;
   for (cursor->seek(recount.next); cursor->valid(); cursor->next()) {
     if (++walked % kWalkedBetweenLooks == 0) {
-      if (stopping_) break;
+      if (stopping_ || recount.generation != generation_) break;
       if (std::chrono::steady_clock::now() >= ends) {
         recount.next = cursor->key();
         return false;
@@ -264,7 +281,7 @@ bool Settling::walk(Recount& recount) {
     recount.found.expires += record.expire_ms != 0;
   }
   data.check(*cursor);
-  recount.failed = recount.failed || data.failed() || stopping_;
+  recount.failed = recount.failed || data.failed() || cursor->valid();
   return true;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -37,7 +38,6 @@ struct OverwrittenBatch {
   std::vector<std::optional<types::OldTimes>> old;  // of each key; nothing: there was none
   std::atomic<bool> failed{false};                  // some could not be read
   uint64_t generation = 0;
-  int64_t begun_ms = 0;
   size_t bytes = 0;
   size_t next = 0;              // by Settling::mutex_: the first that is not being read
   std::atomic<size_t> left{0};  // that have not been read
@@ -107,18 +107,21 @@ class Settling {
   const BatchRead batch_read_;
   const Counted counted_;
   std::map<storage::KeyspaceId, Open> open_;  // that are not settled
-  uint64_t generation_ = 0;                   // batches and recounts of earlier ones are void
   std::optional<storage::KeyspaceId> recounting_;
   int64_t recount_ms_ = 0;
   int64_t recount_rest_ms_;
 
+  std::atomic<uint64_t> generation_{0};  // batches and recounts of earlier ones are void
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> pending_{0};
   std::atomic<bool> any_lost_{false};
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<OverwrittenBatch>> batches_;  // by mutex_: not yet read to the end
   size_t under_way_ = 0;                                   // by mutex_
-  size_t bytes_ = 0;                                       // by mutex_: of batches_
+  size_t bytes_ = 0;                                       // by mutex_: of batches not read
+  // By mutex_: how fast reads are, since there was something to read, or for a second.
+  std::chrono::steady_clock::time_point measured_since_;
+  uint64_t measured_reads_ = 0;
 };
 
 }  // namespace ingot::exec
