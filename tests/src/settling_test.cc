@@ -78,7 +78,7 @@ std::vector<InProcessClient::Line> sets(int keys) {
 
 }  // namespace
 
-TEST_CASE("overwriting does not wait for the disk, and is counted behind it", "[settling]") {
+TEST_CASE("overwriting does not wait for the disk, and is counted behind it", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());
   client.pipeline({{"SET", "a", "1"}, {"SET", "b", "1", "PX", "500000"}, {"SET", "c", "1"}});
@@ -102,7 +102,7 @@ TEST_CASE("overwriting does not wait for the disk, and is counted behind it", "[
         ":5\r\n$1\r\n3\r\n:-1\r\n:700\r\n");
 }
 
-TEST_CASE("what depends on the old value reads it", "[settling]") {
+TEST_CASE("what depends on the old value reads it", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());
   client.pipeline({{"SET", "a", "1", "PX", "500000"}, {"SET", "b", "1"}});
@@ -118,7 +118,7 @@ TEST_CASE("what depends on the old value reads it", "[settling]") {
   CHECK(client.run({"PTTL", "a"}) == ":500000\r\n");
 }
 
-TEST_CASE("what changes behind an overwrite is counted once", "[settling]") {
+TEST_CASE("what changes behind an overwrite is counted once", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());
   client.pipeline({{"SET", "a", "1"}, {"SET", "b", "1"}, {"SET", "c", "1", "PX", "500000"}});
@@ -135,7 +135,7 @@ TEST_CASE("what changes behind an overwrite is counted once", "[settling]") {
   CHECK(client.run({"DBSIZE"}) == ":2\r\n");
 }
 
-TEST_CASE("an overwritten collection is dropped", "[settling]") {
+TEST_CASE("an overwritten collection is dropped", "[exec][settling]") {
   const bool markers_too = GENERATE(false, true);
   ColdServer cold;
   InProcessClient client(cold.server());
@@ -153,7 +153,7 @@ TEST_CASE("an overwritten collection is dropped", "[settling]") {
   CHECK(cold.counts().keys == 2);
 }
 
-TEST_CASE("an overwrite that is not committed leaves nothing to settle", "[settling]") {
+TEST_CASE("an overwrite that is not committed leaves nothing to settle", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());
   client.pipeline({{"SET", "a", "1"}});
@@ -166,7 +166,7 @@ TEST_CASE("an overwrite that is not committed leaves nothing to settle", "[settl
   CHECK(cold.unread() == 0);
 }
 
-TEST_CASE("a flushed database is not settled any more", "[settling]") {
+TEST_CASE("a flushed database is not settled any more", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());
   client.pipeline({{"SET", "a", "1"}});
@@ -179,7 +179,7 @@ TEST_CASE("a flushed database is not settled any more", "[settling]") {
         "+OK\r\n+OK\r\n:2\r\n");
 }
 
-TEST_CASE("reads that fall behind are given up, and the keys are counted", "[settling]") {
+TEST_CASE("reads that fall behind are given up, and the keys are counted", "[exec][settling]") {
   constexpr int kKeys = 70'000;  // more than may be open
   constexpr int kOld = 1'000;
   ColdServer cold;
