@@ -262,13 +262,9 @@ std::string named_key(std::string_view name) {
 }
 
 void encode_counts(const KeyCounts& counts, std::string* out) {
-  // What is not settled may come to less than nothing.
-  const auto not_negative = [&](uint64_t count) {
-    return counts.settled || count <= INT64_MAX ? count : 0;
-  };
   out->clear();
-  append_le64(out, not_negative(counts.keys));
-  append_le64(out, not_negative(counts.expires));
+  append_le64(out, counts.not_negative().keys);
+  append_le64(out, counts.not_negative().expires);
   append_le64(out, counts.collections);
   out->push_back(
       static_cast<char>((counts.settled ? 0 : kUnsettled) | (counts.marked ? 0 : kUnmarked)));

@@ -150,6 +150,13 @@ struct KeyCounts {
   bool marked = true;
 
   bool surely_empty() const { return keys == 0 && settled; }
+  // What is not settled may come to less than nothing.
+  KeyCounts not_negative() const {
+    KeyCounts shown = *this;
+    if (!settled && keys > INT64_MAX) shown.keys = 0;
+    if (!settled && expires > INT64_MAX) shown.expires = 0;
+    return shown;
+  }
 };
 void encode_counts(const KeyCounts& counts, std::string* out);  // replaces *out
 [[nodiscard]] bool decode_counts(std::string_view record, KeyCounts* out);

@@ -12,7 +12,9 @@ namespace {
 void dbsize(ReadContext& ctx, Args) {
   const storage::KeyCounts counts = ctx.keys.counts(ctx.db);
   uint64_t keys = counts.keys;
-  if (!counts.settled && ctx.config.settings()->key_count == settings::KeyCount::kExact) {
+  // Not in the writer (an EXEC that writes), where everybody would wait.
+  const bool may_walk = ctx.view && ctx.config.settings()->key_count == settings::KeyCount::kExact;
+  if (!counts.settled && may_walk) {
     if (!ctx.keys.data().begin_walk()) return;
     keys = types::count_keys(ctx.keys.data(), ctx.keys.keyspace(ctx.db));
   }

@@ -82,10 +82,31 @@ std::unique_ptr<Store> Store::open(std::unique_ptr<storage::Engine> engine, int 
   return store;
 }
 
+// Before anything else is read: what a later version has written may be unreadable.
+Status Store::check_version(bool* is_new) {
+  std::string value;
+  Status status;
+  const Lookup found = engine_->get(nullptr, Space::kSystem, storage::version_key(),
+                                    storage::Tier::kDisk, &value, &status);
+  if (found == Lookup::kError) return status;
+  *is_new = found == Lookup::kAbsent;
+  if (*is_new) return {};
+  if (value.size() != 4) return corrupt("version");
+  const uint32_t version = storage::read_le32(value);
+  if (version < storage::kOldestFormatVersion || version > storage::kFormatVersion) {
+    return {Status::Code::kInvalid, "the data has format version " + std::to_string(version) +
+                                        ", this server reads version " +
+                                        std::to_string(storage::kFormatVersion)};
+  }
+  *is_new = version != storage::kFormatVersion;
+  return {};
+}
+
 Status Store::load(int databases) {
+  bool is_new = false;
+  if (Status status = check_version(&is_new); !status.ok()) return status;
   auto cursor = engine_->new_cursor(Space::kSystem, {});
   storage::CollectionId first_id = 1;
-  bool versioned = false;
   initial_state_.databases.resize(static_cast<size_t>(databases));
   for (size_t db = 0; db < initial_state_.databases.size(); ++db) {
     initial_state_.databases[db] = static_cast<storage::KeyspaceId>(db);
@@ -93,16 +114,7 @@ Status Store::load(int databases) {
   for (cursor->seek({}); cursor->valid(); cursor->next()) {
     std::string_view key = cursor->key();
     std::string_view value = cursor->value();
-    if (key == storage::version_key()) {
-      if (value.size() != 4) return corrupt("version");
-      uint32_t version = storage::read_le32(value);
-      if (version < storage::kOldestFormatVersion || version > storage::kFormatVersion) {
-        return {Status::Code::kInvalid, "the data has format version " + std::to_string(version) +
-                                            ", this server reads version " +
-                                            std::to_string(storage::kFormatVersion)};
-      }
-      versioned = version == storage::kFormatVersion;
-    } else if (key == storage::next_keyspace_key()) {
+    if (key == storage::next_keyspace_key()) {
       if (value.size() != 4) return corrupt("next keyspace");
       initial_state_.next_keyspace = storage::read_le32(value);
     } else if (key == storage::reserved_ids_key()) {
@@ -123,7 +135,7 @@ Status Store::load(int databases) {
     }
   }
   if (!cursor->status().ok()) return cursor->status();
-  if (!versioned) {
+  if (is_new) {
     std::string version;
     storage::append_le32(&version, storage::kFormatVersion);
     auto batch = engine_->new_batch();

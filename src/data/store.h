@@ -70,6 +70,7 @@ class Store {
   friend class View;
   friend class Pin;
   Store(std::unique_ptr<storage::Engine> engine, ClockMs clock);
+  storage::Status check_version(bool* is_new);  // or of an earlier version
   storage::Status load(int databases);
   bool is_at(const storage::Snapshot& snapshot, const types::DatabaseMap& before,
              const types::DatabaseMap& after);

@@ -2,7 +2,7 @@
 #include "src/exec/group.h"
 
 #include <algorithm>
-#include <utility>
+#include <set>
 
 #include "src/contract/errors.h"
 #include "src/data/collector.h"
@@ -286,14 +286,17 @@ void Group::settle(const OverwrittenBatch& batch) {
   types::KeyWriter keys = key_writer(nullptr);
   const bool counted = settling_.take(batch);
   if (batch.failed) return;
-  for (size_t i = 0; i < batch.keys.size(); ++i) keys.settle(batch.keys[i], batch.old[i], counted);
-  settles_ = settles_ || counted;
+  for (size_t i = 0; i < batch.keys.size(); ++i) {
+    keys.settle(batch.keys[i], batch.old[i], batch.begun_ms, counted);
+    const storage::KeyspaceId keyspace = batch.keys[i].keyspace;
+    if (counted && (settled_.empty() || settled_.back() != keyspace)) settled_.push_back(keyspace);
+  }
 }
 
 void Group::settle(const Recount& recount) {
   if (!settling_.take(recount)) return;
   key_writer(nullptr).correct_counts(recount.keyspace, recount.noted, recount.found);
-  settles_ = true;
+  settled_.push_back(recount.keyspace);
 }
 
 void Group::begin_recount() {
@@ -302,13 +305,13 @@ void Group::begin_recount() {
 
 void Group::put_counts() {
   std::string record;
-  std::optional<storage::KeyspaceId> last;  // most are of the same one
-  for (const auto& change : state_.count_changes) {
-    if (std::exchange(last, change.keyspace) == change.keyspace) continue;
-    storage::KeyCounts& counts = state_.counts[change.keyspace];
-    counts.settled = settling_.is_settled(change.keyspace) && !state_.any_unread(change.keyspace);
+  std::set<storage::KeyspaceId> changed;
+  for (const auto& change : state_.count_changes) changed.insert(change.keyspace);
+  for (const storage::KeyspaceId keyspace : changed) {
+    storage::KeyCounts& counts = state_.counts[keyspace];
+    counts.settled = settling_.is_settled(keyspace) && !state_.any_unread(keyspace);
     storage::encode_counts(counts, &record);
-    overlay_.put(Space::kSystem, storage::counts_key(change.keyspace), record);
+    overlay_.put(Space::kSystem, storage::counts_key(keyspace), record);
   }
 }
 
@@ -338,9 +341,9 @@ Status Group::commit(storage::Durability durability) {
     release();
   } else {
     state_.rollback(begin_);
-    if (settles_) settling_.lose_all();
+    if (!settled_.empty()) settling_.lose(settled_);
   }
-  settles_ = false;
+  settled_.clear();
   // A group that is over has no unit left to run on its overlay.
   INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
   taken_ = {};

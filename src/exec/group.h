@@ -100,9 +100,9 @@ class Group {
   WatchTable watches_;
   bool collect_touched_ = false;
   uint32_t wanted_events_ = 0;
-  bool settles_ = false;                   // this group tells counts what was settled
-  types::KeyspaceState::Savepoint begin_;  // of this group
-  types::Effects::Savepoint taken_{};      // up to where take_touched() has told
+  std::vector<storage::KeyspaceId> settled_;  // what this group tells the counts of
+  types::KeyspaceState::Savepoint begin_;     // of this group
+  types::Effects::Savepoint taken_{};         // up to where take_touched() has told
   std::unique_ptr<storage::Batch> batch_;
 };
 

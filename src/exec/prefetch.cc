@@ -39,16 +39,23 @@ bool may_leave_unread(const contract::CommandRow& row, contract::Args args) {
 
 void add_cold_keys(Services& services, const contract::CommandRow& row, contract::Args args,
                    storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys) {
-  std::string value;
+  const auto is_cold = [&](const std::string& meta_key) {
+    std::string value;
+    return !services.data.store.can_probe() ||
+           services.data.store.engine().get(nullptr, Space::kMeta, meta_key, Tier::kCacheOnly,
+                                            &value, nullptr) == Lookup::kMiss;
+  };
+  // Of a key that could stay unread it may have been the marker that was missing.
+  const bool with_markers = services.data.store.can_probe() && may_leave_unread(row, args);
   size_t looked_at = 0;
   for (const contract::KeyAt& key : contract::keys_of(row, args)) {
     if (meta_keys->size() >= kPrefetchKeysMax || looked_at++ == kLookedAtMax) return;
     std::string meta_key = storage::meta_key(keyspace, args[key.index]);
-    Lookup found = services.data.store.can_probe()
-                       ? services.data.store.engine().get(nullptr, Space::kMeta, meta_key,
-                                                          Tier::kCacheOnly, &value, nullptr)
-                       : Lookup::kMiss;
-    if (found == Lookup::kMiss) meta_keys->push_back(std::move(meta_key));
+    if (!is_cold(meta_key)) continue;
+    meta_keys->push_back(std::move(meta_key));
+    if (!with_markers) continue;
+    std::string marker_key = storage::marker_key(keyspace, args[key.index]);
+    if (is_cold(marker_key)) meta_keys->push_back(std::move(marker_key));
   }
 }
 

@@ -25,7 +25,7 @@ namespace {
 // Reads are behind when more than this is open. A view from before an overwrite keeps the space of
 // what was dropped since.
 constexpr uint64_t kPendingMax = 64 << 10;
-constexpr size_t kPendingBytesMax = 8 << 20;
+constexpr size_t kPendingBytesMax = 4 << 20;
 constexpr uint64_t kPendingMs = 2'000;
 // How long reads are measured before it is told from their rate that they will be behind, and when
 // that begins anew.
@@ -83,6 +83,7 @@ bool Settling::wants(const std::vector<types::Unread>& keys) const {
 
 bool Settling::keeps_up(const OverwrittenBatch& batch) const {
   std::lock_guard lock(mutex_);
+  if (pending_ == 0) return true;  // one command may have very many
   const uint64_t pending = pending_ + batch.keys.size();
   if (pending > kPendingMax || bytes_ + batch.bytes > kPendingBytesMax) return false;
   const uint64_t measured_ms = ms_since(measured_since_);
@@ -99,6 +100,7 @@ void Settling::add(std::shared_ptr<const data::View> view, std::vector<types::Un
   batch->old.resize(batch->keys.size());
   batch->left = batch->keys.size();
   batch->generation = generation_;
+  batch->begun_ms = services_.data.store.now_ms();
   for (const types::Unread& key : batch->keys) batch->bytes += sizeof(key) + key.key.size();
   for (const KeyspaceId keyspace : keyspaces_of(batch->keys)) ++open_[keyspace].pending;
   if (!keeps_up(*batch)) return lose_all();
@@ -124,9 +126,16 @@ bool Settling::take(const OverwrittenBatch& batch) {
   return true;
 }
 
+void Settling::lose(const std::vector<KeyspaceId>& keyspaces) {
+  for (const KeyspaceId keyspace : keyspaces) open_[keyspace].lost = true;
+  lose_all();
+}
+
+// All that are open: what is being read of one is mixed with what is of others.
 void Settling::lose_all() {
   if (!any_lost_) recount_ms_ = services_.data.store.now_ms() + recount_rest_ms_;
   ++generation_;
+  recounting_.reset();
   for (auto& [keyspace, open] : open_) open = {.pending = 0, .lost = true};
   note_lost();
   std::lock_guard lock(mutex_);
@@ -164,28 +173,35 @@ void Settling::read_on() {
 
 data::ReaderPool::Lookup Settling::lookup(std::shared_ptr<OverwrittenBatch> batch, size_t index) {
   const auto work = [this, batch = std::move(batch), index, runs = 0U]() mutable {
-    if (!read(*batch, index, ++runs == contract::kLookupRuns)) return false;
-    end_read(batch);
+    const bool waits = storage::NoWaitReads::current() == nullptr;
+    if (read(*batch, index, waits ? Tier::kDisk : Tier::kCacheOnly) != Lookup::kMiss) {
+      end_read(batch);
+    } else if (++runs < contract::kLookupRuns) {
+      return false;
+    } else {
+      services_.data.readers.submit([this, batch, index] {
+        read(*batch, index, Tier::kDisk);
+        end_read(batch);
+      });
+    }
     return true;
   };
   return {.work = work, .reads = {}};
 }
 
-bool Settling::read(OverwrittenBatch& batch, size_t index, bool last_try) {
+Lookup Settling::read(OverwrittenBatch& batch, size_t index, Tier tier) {
   const types::Unread& key = batch.keys[index];
-  const Tier tier = storage::NoWaitReads::current() == nullptr ? Tier::kDisk : Tier::kCacheOnly;
   std::string record;
   const Lookup found = services_.data.store.engine().get(batch.view->snapshot(), Space::kMeta,
                                                          storage::meta_key(key.keyspace, key.key),
                                                          tier, &record, nullptr);
-  if (found == Lookup::kMiss && !last_try) return false;
   storage::Metadata old;
   if (found == Lookup::kFound && storage::decode_metadata(record, &old)) {
     batch.old[index] = {.expire_ms = old.expire_ms, .indexed_ms = old.indexed_ms};
-  } else if (found != Lookup::kAbsent) {
+  } else if (found != Lookup::kAbsent && found != Lookup::kMiss) {
     batch.failed = true;
   }
-  return true;
+  return found;
 }
 
 void Settling::end_read(const std::shared_ptr<OverwrittenBatch>& batch) {
@@ -207,7 +223,7 @@ void Settling::end_read(const std::shared_ptr<OverwrittenBatch>& batch) {
 }
 
 int64_t Settling::next_recount_ms() const {
-  return any_lost_ && !recounting_ ? recount_ms_ : std::numeric_limits<int64_t>::max();
+  return any_lost_ && !walking_ ? recount_ms_ : std::numeric_limits<int64_t>::max();
 }
 
 void Settling::recount(const types::KeyspaceState& state) {
@@ -223,6 +239,7 @@ void Settling::recount(const types::KeyspaceState& state) {
   const auto noted = state.counts.find(keyspace);
   if (noted == state.counts.end()) return;
   recounting_ = keyspace;
+  walking_ = true;
   auto recount = std::make_shared<Recount>();
   recount->view = services_.data.store.view();
   recount->keyspace = keyspace;
@@ -233,13 +250,16 @@ void Settling::recount(const types::KeyspaceState& state) {
 }
 
 bool Settling::take(const Recount& recount) {
-  recounting_.reset();
+  walking_ = false;
   const int64_t now_ms = services_.data.store.now_ms();
   if (recount.failed || recount.generation != generation_) {
+    // What was overwritten since it began has been counted for it.
+    if (recount.generation == generation_) lose_all();
     recount_ms_ = now_ms + recount_rest_ms_;
     recount_rest_ms_ = std::min(2 * recount_rest_ms_, kRecountRestMaxMs);
     return false;
   }
+  recounting_.reset();
   recount_ms_ = now_ms;
   recount_rest_ms_ = kRecountRestMinMs;
   const auto open = open_.find(recount.keyspace);

@@ -38,6 +38,7 @@ struct OverwrittenBatch {
   std::vector<std::optional<types::OldTimes>> old;  // of each key; nothing: there was none
   std::atomic<bool> failed{false};                  // some could not be read
   uint64_t generation = 0;
+  int64_t begun_ms = 0;  // Unix
   size_t bytes = 0;
   size_t next = 0;              // by Settling::mutex_: the first that is not being read
   std::atomic<size_t> left{0};  // that have not been read
@@ -71,8 +72,8 @@ class Settling {
   // A batch that came back. True: the counts are to be told.
   bool take(const OverwrittenBatch& batch);
   bool is_settled(storage::KeyspaceId keyspace) const;
-  // A commit that told the counts has failed, or a batch could not be read.
-  void lose_all();
+  // A commit that told the counts of these has failed.
+  void lose(const std::vector<storage::KeyspaceId>& keyspaces);
 
   // When the next recount is to begin; INT64_MAX: none.
   int64_t next_recount_ms() const;
@@ -93,12 +94,13 @@ class Settling {
   };
 
   bool is_counted(storage::KeyspaceId keyspace) const;
+  void lose_all();
   bool keeps_up(const OverwrittenBatch& batch) const;
   void note_lost();
   // By any thread:
   void read_on();
   data::ReaderPool::Lookup lookup(std::shared_ptr<OverwrittenBatch> batch, size_t index);
-  bool read(OverwrittenBatch& batch, size_t index, bool last_try);
+  storage::Lookup read(OverwrittenBatch& batch, size_t index, storage::Tier tier);
   void end_read(const std::shared_ptr<OverwrittenBatch>& batch);
   void walk_on(std::shared_ptr<Recount> recount);
   bool walk(Recount& recount);  // false: it goes on
@@ -106,8 +108,9 @@ class Settling {
   Services& services_;
   const BatchRead batch_read_;
   const Counted counted_;
-  std::map<storage::KeyspaceId, Open> open_;  // that are not settled
-  std::optional<storage::KeyspaceId> recounting_;
+  std::map<storage::KeyspaceId, Open> open_;       // that are not settled
+  std::optional<storage::KeyspaceId> recounting_;  // overwrites of this one are settled
+  bool walking_ = false;                           // a recount has not come back, void or not
   int64_t recount_ms_ = 0;
   int64_t recount_rest_ms_;
 

@@ -59,9 +59,9 @@ std::vector<std::string> cold_keys(Services& services, const WriteJob& job) {
     return may_leave_unread(row, command.args);
   };
   const Unit& missed = job.units[job.next];
-  const bool with_overwritten =
-      !services.data.store.can_probe() || (missed.transaction.empty() && missed.row != nullptr &&
-                                           leaves_unread(*missed.row, *missed.command));
+  const bool with_overwritten = !services.data.store.can_probe() || job.tries > 1 ||
+                                (missed.transaction.empty() && missed.row != nullptr &&
+                                 leaves_unread(*missed.row, *missed.command));
   for (size_t i = job.next; i < job.units.size(); ++i) {
     const Unit& unit = job.units[i];
     if (unit.row == nullptr) continue;

@@ -39,7 +39,7 @@ void DiskGuard::tick(const settings::Settings& settings) {
   struct statvfs disk {};
   if (statvfs(settings.dir.c_str(), &disk) != 0) return;
   const uint64_t free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
-  const bool is_tight = free_bytes < 4 * stats_.headroom_bytes;
+  const bool is_tight = free_bytes < 4 * stats_.headroom_bytes || settings.max_disk != 0;
   const bool is_full_second = ticks_++ % (1000 / kPeriodMs) == 0;
   if (is_tight || is_full_second) stats_ = engine_.stats();
   DiskFigures figures{.used_bytes = stats_.disk_bytes,

@@ -135,7 +135,8 @@ bool KeyWriter::may_leave_unread(int db, std::string_view key, bool expires, Rec
   return true;
 }
 
-void KeyWriter::settle(const Unread& key, const std::optional<OldTimes>& old, bool counted) {
+void KeyWriter::settle(const Unread& key, const std::optional<OldTimes>& old,
+                       int64_t overwritten_ms, bool counted) {
   if (database_of(key.keyspace) < 0) return;
   if (counted) count(key.keyspace, 0, 0, 0);  // they may be exact now
   if (!old) {
@@ -144,7 +145,7 @@ void KeyWriter::settle(const Unread& key, const std::optional<OldTimes>& old, bo
   }
   if (old->expire_ms != 0) {
     if (counted) count(key.keyspace, 0, -1, 0);
-    if (old->expire_ms <= now_ms_) ++effects_.expired_keys;
+    if (old->expire_ms <= overwritten_ms) ++effects_.expired_keys;
   }
   if (old->indexed_ms == 0) return;
   // Left alone where only the disk knows: it is removed when it fires.
@@ -181,7 +182,7 @@ storage::KeyCounts KeyWriter::counts(int db) {
   if (found == state_.counts.end()) return {};
   storage::KeyCounts counts = found->second;
   counts.settled = counts.settled && !state_.any_unread(space);
-  return counts;
+  return counts.not_negative();
 }
 
 storage::CollectionId KeyWriter::new_collection() {

@@ -231,7 +231,8 @@ class KeyWriter : public KeyReader {
   void allow_overwrites(Overwrites overwrites) { overwrites_ = overwrites; }
   // Makes good what store() left undone; `old`: nothing when there was no record. `counted`: the
   // counts are to know.
-  void settle(const Unread& key, const std::optional<OldTimes>& old, bool counted);
+  void settle(const Unread& key, const std::optional<OldTimes>& old, int64_t overwritten_ms,
+              bool counted);
   // A walk has found so many, at a state where `noted` was told.
   void correct_counts(storage::KeyspaceId keyspace, const storage::KeyCounts& noted,
                       const storage::KeyCounts& found);

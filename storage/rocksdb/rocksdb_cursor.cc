@@ -48,24 +48,24 @@ class RocksdbCursor : public Cursor {
   std::string_view value() const override { return iterator_->value().ToStringView(); }
 
   Lookup outcome() const override {
-    const rocksdb::Status status = iterator_->status();
-    if (status.ok()) return Lookup::kFound;
-    return status.IsIncomplete() || is_wanted(status) ? Lookup::kMiss : Lookup::kError;
+    if (is_missing_) return Lookup::kMiss;
+    return iterator_->status().ok() ? Lookup::kFound : Lookup::kError;
   }
 
-  Status status() const override {
-    const rocksdb::Status status = iterator_->status();
-    return status.IsIncomplete() ? Status() : to_status(status);
-  }
+  Status status() const override { return is_missing_ ? Status() : to_status(iterator_->status()); }
 
  private:
   template <typename Step>
   void move(Step step) {
     const NoWaitReads::ForTier reads(tier_);
     step();
+    if (iterator_->Valid()) return;
+    const rocksdb::Status status = iterator_->status();
+    is_missing_ = status.IsIncomplete() || is_wanted(status);
   }
 
   const Tier tier_;
+  bool is_missing_ = false;
   // RocksDB keeps pointers to the slices, and they point into the strings.
   const std::string lower_;
   const std::string upper_;

@@ -166,6 +166,26 @@ TEST_CASE("an overwrite that is not committed leaves nothing to settle", "[exec]
   CHECK(cold.unread() == 0);
 }
 
+TEST_CASE("what a failed commit was to settle is counted anew", "[exec][settling]") {
+  ColdServer cold;
+  InProcessClient client(cold.server());
+  client.pipeline({{"SET", "a", "1"}});
+  cold.make_cold();
+  cold.disk().disk_reads.close();
+  client.pipeline({{"SET", "new", "2"}, {"SET", "newer", "2"}});
+  cold.disk().fail_after(0);
+  cold.disk().disk_reads.open();
+  while (!cold.disk().failed()) std::this_thread::yield();
+  cold.disk().fail_after(-1);
+  REQUIRE(cold.server().services().data.store.engine().try_resume().ok());
+  CHECK(client.pipeline({{"SET", "a", "2"}, {"DBSIZE"}}) == "+OK\r\n:3\r\n");
+  CHECK_FALSE(cold.counts().settled);
+  cold.server().now_ms += 2'000;
+  client.run({"SET", "wake", "the writer"});
+  REQUIRE(cold.settles());
+  CHECK(cold.counts().keys == 4);
+}
+
 TEST_CASE("a flushed database is not settled any more", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());

@@ -99,6 +99,22 @@ TEST_CASE("RocksDB: filters answer for absent keys without reading data") {
   CHECK(absent >= 1980);
 }
 
+TEST_CASE("RocksDB: nor does a cache-only cursor read a part of an index") {
+  TestEngine engine("rocksdb");
+  for (int i = 0; i < 20'000; ++i) REQUIRE(engine.put(kMeta, key_of(i), noise(300, 7)).ok());
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  engine.reopen();
+  CursorOptions options;
+  options.tier = Tier::kCacheOnly;
+  for (int i = 0; i < 20'000; i += 500) {
+    const auto cold = engine->new_cursor(kMeta, options);
+    cold->seek(key_of(i));
+    CHECK_FALSE(cold->valid());
+    CHECK(cold->outcome() == Lookup::kMiss);
+    CHECK(cold->status().ok());
+  }
+}
+
 TEST_CASE("RocksDB: a cache-only cursor misses instead of reading") {
   TestEngine engine("rocksdb");
   for (int i = 0; i < 5000; ++i) REQUIRE(engine.put(kMeta, key_of(i), value_of(i)).ok());
