@@ -85,7 +85,6 @@ class Settling {
   // Ends the walks that are under way.
   void stop() { stopping_ = true; }
   uint64_t pending() const { return pending_; }  // keys that are still to be read
-  bool any_lost() const { return any_lost_; }
 
  private:
   struct Open {
@@ -111,13 +110,13 @@ class Settling {
   std::map<storage::KeyspaceId, Open> open_;       // that are not settled
   std::optional<storage::KeyspaceId> recounting_;  // overwrites of this one are settled
   bool walking_ = false;                           // a recount has not come back, void or not
+  bool any_lost_ = false;
   int64_t recount_ms_ = 0;
   int64_t recount_rest_ms_;
 
   std::atomic<uint64_t> generation_{0};  // batches and recounts of earlier ones are void
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> pending_{0};
-  std::atomic<bool> any_lost_{false};
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<OverwrittenBatch>> batches_;  // by mutex_: not yet read to the end
   size_t under_way_ = 0;                                   // by mutex_

@@ -182,8 +182,7 @@ Writer::Figures Writer::figures() const {
   return {.queue_depth = queue_.size(),
           .blocked_clients = blocked_clients_,
           .unsynced_ms = syncer_.unsynced_ms(),
-          .unsettled_keys = settling_.pending(),
-          .counts_lost = settling_.any_lost()};
+          .unsettled_keys = settling_.pending()};
 }
 
 int64_t Writer::next_expire_ms() const {

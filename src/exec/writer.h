@@ -58,7 +58,6 @@ class Writer {
     size_t blocked_clients = 0;   // waiting in a blocking command
     uint64_t unsynced_ms = 0;     // age of the oldest commit not yet on stable storage
     uint64_t unsettled_keys = 0;  // overwritten, and what they held is being read
-    bool counts_lost = false;     // of some keyspace: it is to be counted anew
   };
   Figures figures() const;
 

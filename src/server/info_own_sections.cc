@@ -49,6 +49,13 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine_filters_exceed_cache", keys_max > 0 && stats.estimated_keys > keys_max);
 }
 
+bool are_counts_settled(const InfoSource& source) {
+  for (size_t db = 0; db < source.keys.databases().size(); ++db) {
+    if (!source.keys.counts(static_cast<int>(db)).settled) return false;
+  }
+  return true;
+}
+
 void write_threads(const InfoSource& source, InfoFields& out) {
   const metrics::Stats& stats = source.services.data.stats;
   const data::ReaderPool& readers = source.services.data.readers;
@@ -81,7 +88,7 @@ void write_threads(const InfoSource& source, InfoFields& out) {
   out.add("sync_waits", stats.sync_waits.load());
   out.add("unread_overwrites", stats.unread_overwrites.load());
   out.add("unsettled_keys", writer.unsettled_keys);
-  out.add("key_counts_settled", writer.unsettled_keys == 0 && !writer.counts_lost);
+  out.add("key_counts_settled", are_counts_settled(source));
 }
 
 constexpr InfoSection kSections[] = {
