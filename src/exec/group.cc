@@ -342,6 +342,7 @@ Status Group::commit(storage::Durability durability) {
   } else {
     state_.rollback(begin_);
     if (!settled_.empty()) settling_.lose(settled_);
+    for (const storage::KeyspaceId keyspace : settled_) state_.counts[keyspace].settled = false;
   }
   settled_.clear();
   // A group that is over has no unit left to run on its overlay.

@@ -172,7 +172,7 @@ void Settling::read_on() {
 }
 
 data::ReaderPool::Lookup Settling::lookup(std::shared_ptr<OverwrittenBatch> batch, size_t index) {
-  const auto work = [this, batch = std::move(batch), index, runs = 0U]() mutable {
+  auto work = [this, batch = std::move(batch), index, runs = 0U]() mutable {
     const bool waits = storage::NoWaitReads::current() == nullptr;
     if (read(*batch, index, waits ? Tier::kDisk : Tier::kCacheOnly) != Lookup::kMiss) {
       end_read(batch);
@@ -186,7 +186,7 @@ data::ReaderPool::Lookup Settling::lookup(std::shared_ptr<OverwrittenBatch> batc
     }
     return true;
   };
-  return {.work = work, .reads = {}};
+  return {.work = std::move(work), .reads = {}};
 }
 
 Lookup Settling::read(OverwrittenBatch& batch, size_t index, Tier tier) {

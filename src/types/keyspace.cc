@@ -50,6 +50,10 @@ Metadata Record::metadata() const {
 bool KeyReader::load(storage::KeyspaceId keyspace, std::string_view key, Record* record) {
   std::string bytes;
   if (!data_.get(Space::kMeta, storage::meta_key(keyspace, key), &bytes)) return false;
+  return assign(std::move(bytes), record);
+}
+
+bool KeyReader::assign(std::string bytes, Record* record) {
   if (record->assign(std::move(bytes))) return true;
   data_.latch_error(corrupt("metadata"));
   return false;
@@ -89,9 +93,12 @@ KeyWriter::KeyWriter(storage::Overlay& overlay, KeyspaceState& state, Collection
       collect_touched_(collect_touched) {}
 
 bool KeyWriter::find_any(int db, std::string_view key, Record* record) {
-  if (!load(keyspace(db), key, record)) return false;
-  if (!expired(*record)) return true;
-  expire(db, key, *record);
+  return load(keyspace(db), key, record) && is_live(db, key, *record);
+}
+
+bool KeyWriter::is_live(int db, std::string_view key, const Record& record) {
+  if (!expired(record)) return true;
+  expire(db, key, record);
   return false;
 }
 
@@ -110,29 +117,33 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
 }
 
 bool KeyWriter::peek_overwritten(int db, std::string_view key, bool expires, Record* record) {
-  if (may_leave_unread(db, key, expires, record)) return true;
-  return peek(db, key, record);
+  const storage::KeyspaceId space = keyspace(db);
+  if (!may_leave_unread(space, expires)) return peek(db, key, record);
+  std::string bytes;
+  switch (overlay_.probe(Space::kMeta, storage::meta_key(space, key), &bytes)) {
+    case Lookup::kAbsent:
+      return false;
+    case Lookup::kFound:
+      return assign(std::move(bytes), record) && is_live(db, key, *record);
+    case Lookup::kError:
+      return peek(db, key, record);
+    case Lookup::kMiss:
+      break;
+  }
+  const bool may_be_collection =
+      state_.counts[space].collections != 0 &&
+      overlay_.probe(Space::kMeta, storage::marker_key(space, key), &bytes) != Lookup::kAbsent;
+  if (may_be_collection) return peek(db, key, record);
+  record->leave_unread();
+  return true;
 }
 
-bool KeyWriter::may_leave_unread(int db, std::string_view key, bool expires, Record* record) {
+bool KeyWriter::may_leave_unread(storage::KeyspaceId keyspace, bool expires) {
   if (overwrites_ == Overwrites::kRead || (expires && overwrites_ != Overwrites::kUnread)) {
     return false;
   }
   // An event tells what the key was.
-  if (wanted_events_ != 0) return false;
-  const storage::KeyspaceId space = keyspace(db);
-  const storage::KeyCounts& counts = state_.counts[space];
-  if (!counts.marked) return false;
-  std::string bytes;
-  if (overlay_.probe(Space::kMeta, storage::meta_key(space, key), &bytes) != Lookup::kMiss) {
-    return false;
-  }
-  if (counts.collections != 0 &&
-      overlay_.probe(Space::kMeta, storage::marker_key(space, key), &bytes) != Lookup::kAbsent) {
-    return false;
-  }
-  record->leave_unread();
-  return true;
+  return wanted_events_ == 0 && state_.counts[keyspace].marked && !data_.failed();
 }
 
 void KeyWriter::settle(const Unread& key, const std::optional<OldTimes>& old,

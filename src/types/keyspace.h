@@ -99,6 +99,7 @@ class KeyReader {
 
  protected:
   bool load(storage::KeyspaceId keyspace, std::string_view key, Record* record);
+  bool assign(std::string bytes, Record* record);  // false, and latched: unreadable
   void note_miss(int db, std::string_view key) {
     ++misses;
     if (keeps_missed) missed.push_back({.db = db, .key = std::string(key)});
@@ -287,7 +288,8 @@ class KeyWriter : public KeyReader {
   void expire(int db, std::string_view key, const Record& record);
   void settle_due(std::string_view index_key, const storage::ExpiryEntry& entry);
   void count(storage::KeyspaceId keyspace, int64_t keys, int64_t expires, int64_t collections);
-  bool may_leave_unread(int db, std::string_view key, bool expires, Record* record);
+  bool may_leave_unread(storage::KeyspaceId keyspace, bool expires);
+  bool is_live(int db, std::string_view key, const Record& record);  // else it is removed
   void mark_collection(storage::KeyspaceId keyspace, std::string_view key,
                        const storage::Metadata& old, const storage::Metadata& after);
   void discard_collection(storage::CollectionId id);

@@ -2,6 +2,7 @@
 // end all is counted, indexed and dropped as if somebody had looked.
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "storage/codec.h"
@@ -21,14 +22,16 @@ constexpr auto kPatience = std::chrono::seconds(20);
 // A server whose memory has nothing of the keys' records, and a disk that can be held up.
 class ColdServer {
  public:
-  ColdServer() : ColdServer(std::move(storage::open_memory({}).first)) {}
+  explicit ColdServer(const std::function<void(storage::Batch&)>& written_before = {})
+      : ColdServer(opened(written_before)) {}
 
   InProcess& server() { return *server_; }
   storage::GatedEngine& disk() { return *disk_; }
   void make_cold(bool markers_too = false) {
     memory_->set_cold([markers_too](Space space, std::string_view key) {
+      if (space != Space::kMeta) return false;
       const bool is_marker = (storage::read_be32(key) & storage::kMarkersBit) != 0;
-      return space == Space::kMeta && (markers_too || !is_marker);
+      return markers_too || !is_marker;
     });
   }
 
@@ -57,6 +60,15 @@ class ColdServer {
   uint64_t unread() { return server_->services().data.stats.unread_overwrites; }
 
  private:
+  static std::unique_ptr<storage::Engine> opened(
+      const std::function<void(storage::Batch&)>& written_before) {
+    auto engine = std::move(storage::open_memory({}).first);
+    if (!written_before) return engine;
+    const auto batch = engine->new_batch();
+    written_before(*batch);
+    REQUIRE(engine->write(*batch, storage::Durability::kBuffered).ok());
+    return engine;
+  }
   explicit ColdServer(std::unique_ptr<storage::Engine> memory)
       : memory_(static_cast<storage::MemoryEngine*>(memory.get())) {
     auto gated = std::make_unique<storage::GatedEngine>(std::move(memory));
@@ -116,6 +128,47 @@ TEST_CASE("what depends on the old value reads it", "[exec][settling]") {
         "+OK\r\n$-1\r\n$-1\r\n$1\r\n1\r\n:0\r\n$1\r\n3\r\n");
   CHECK(cold.unread() == 0);
   CHECK(client.run({"PTTL", "a"}) == ":500000\r\n");
+}
+
+TEST_CASE("data of version 1 has no markers, and is read before it is overwritten",
+          "[exec][settling]") {
+  ColdServer cold([](storage::Batch& batch) {
+    std::string number;
+    storage::append_le32(&number, 1);
+    batch.put(Space::kSystem, storage::version_key(), number);
+    std::string counts;
+    storage::append_le64(&counts, 2);
+    storage::append_le64(&counts, 0);
+    batch.put(Space::kSystem, storage::counts_key(0), counts);
+    for (const char* key : {"a", "b"}) batch.put(Space::kMeta, storage::meta_key(0, key), "\x01v");
+  });
+  InProcessClient client(cold.server());
+  cold.make_cold();
+  CHECK(client.pipeline({{"SET", "a", "2"}, {"SET", "c", "2"}, {"GET", "b"}, {"DBSIZE"}}) ==
+        "+OK\r\n+OK\r\n$1\r\nv\r\n:3\r\n");
+  CHECK(cold.unread() == 0);
+  std::string version;
+  cold.disk().get(nullptr, Space::kSystem, storage::version_key(), storage::Tier::kDisk, &version,
+                  nullptr);
+  CHECK(storage::read_le32(version) == storage::kFormatVersion);
+  // A new keyspace has had markers from the beginning.
+  client.pipeline({{"FLUSHDB"}, {"SET", "a", "1"}});
+  CHECK(client.run({"SET", "a", "2"}) == "+OK\r\n");
+  CHECK(cold.unread() > 0);
+}
+
+TEST_CASE("a flush behind a settling that failed removes all", "[exec][settling]") {
+  ColdServer cold;
+  InProcessClient client(cold.server());
+  cold.make_cold();
+  cold.disk().disk_reads.close();
+  client.run({"SET", "new", "1"});  // not counted yet
+  cold.disk().fail_after(0);
+  cold.disk().disk_reads.open();
+  while (!cold.disk().failed()) std::this_thread::yield();
+  cold.disk().fail_after(-1);
+  REQUIRE(cold.server().services().data.store.engine().try_resume().ok());
+  CHECK(client.pipeline({{"FLUSHDB"}, {"EXISTS", "new"}, {"DBSIZE"}}) == "+OK\r\n:0\r\n:0\r\n");
 }
 
 TEST_CASE("what changes behind an overwrite is counted once", "[exec][settling]") {

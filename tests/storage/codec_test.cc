@@ -130,4 +130,17 @@ TEST_CASE("expiry, garbage and counts survive encoding", "[codec]") {
   REQUIRE(decode_counts(record, &counts));
   CHECK(counts.keys == 3);
   CHECK(counts.expires == 1);
+  CHECK(counts.settled);
+  CHECK(counts.marked);
+  encode_counts({.keys = UINT64_MAX, .expires = 2, .collections = 5, .settled = false}, &record);
+  REQUIRE(decode_counts(record, &counts));
+  CHECK(counts.keys == 0);  // less than nothing is not told
+  CHECK(counts.collections == 5);
+  CHECK_FALSE(counts.settled);
+  // Version 1 knew no markers.
+  REQUIRE(decode_counts(record.substr(0, 16), &counts));
+  CHECK(counts.marked);  // of nothing
+  encode_counts({.keys = 3, .expires = 1}, &record);
+  REQUIRE(decode_counts(record.substr(0, 16), &counts));
+  CHECK_FALSE(counts.marked);
 }
