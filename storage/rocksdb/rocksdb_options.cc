@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <rocksdb/filter_policy.h>
-#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
 
@@ -11,6 +10,8 @@
 #include <bit>
 #include <optional>
 #include <thread>
+
+#include "storage/rocksdb/tree_memtable.h"
 
 namespace ingot::storage {
 namespace {
@@ -134,6 +135,7 @@ rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedPar
   // A limit makes a cache-only read answer "found, empty" for a file that is not open.
   db.max_open_files = -1;
   db.write_buffer_manager = shared.memtables;
+  db.allow_concurrent_memtable_write = false;  // our memtables have one writer
   db.rate_limiter = shared.rate_limiter;
   db.statistics = shared.statistics;
   // RocksDB gives a quarter of its jobs to flushes, at least one.
@@ -167,11 +169,11 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   rocksdb::ColumnFamilyOptions cf;
   cf.table_factory.reset(
       rocksdb::NewBlockBasedTableFactory(make_table_options(space, options, shared)));
+  cf.memtable_factory = make_tree_memtables();
   cf.write_buffer_size = plan.memtable;
   cf.max_write_buffer_number = kMemtablesPerSpace;
   // Reads of absent keys skip the memtable, too.
   cf.memtable_whole_key_filtering = true;
-  cf.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(4));
   cf.memtable_prefix_bloom_size_ratio = 0.02;
   // A table that holds mostly removals goes down at once: they take no space, but hold some. The
   // other spaces are small, and written in turn with removals.

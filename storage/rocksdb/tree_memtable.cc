@@ -1,0 +1,105 @@
+// What RocksDB asks of a memtable, in terms of our tree.
+#include "storage/rocksdb/tree_memtable.h"
+
+#include <cstdint>
+
+#include "storage/rocksdb/memtable_tree.h"
+
+namespace ingot::storage {
+namespace {
+
+using Rep = rocksdb::MemTableRep;
+
+// RocksDB's arenas are known to its own memtables alone, but the base class allocates from them.
+class Arena : private Rep {
+ public:
+  explicit Arena(rocksdb::Allocator* allocator) : Rep(allocator) {}
+  char* allocate(size_t bytes) {
+    constexpr size_t kAlignment = 8;
+    char* buffer = nullptr;
+    Rep::Allocate(bytes + kAlignment - 1, &buffer);
+    const auto address = reinterpret_cast<uintptr_t>(buffer);
+    return buffer + (kAlignment - address % kAlignment) % kAlignment;
+  }
+
+ private:
+  void Insert(rocksdb::KeyHandle /*handle*/) override {}
+  bool Contains(const char* /*key*/) const override { return false; }
+  size_t ApproximateMemoryUsage() override { return 0; }
+  Iterator* GetIterator(rocksdb::Arena* /*arena*/) override { return nullptr; }
+};
+
+class TreeIterator : public Rep::Iterator {
+ public:
+  explicit TreeIterator(const MemtableTree& tree) : cursor_(tree) {}
+
+  bool Valid() const override { return cursor_.entry() != nullptr; }
+  const char* key() const override { return cursor_.entry(); }
+  void Next() override { cursor_.next(); }
+  void Prev() override { cursor_.prev(); }
+  void Seek(const rocksdb::Slice& internal_key, const char* memtable_key) override {
+    cursor_.seek(chosen(internal_key, memtable_key));
+  }
+  void SeekForPrev(const rocksdb::Slice& internal_key, const char* memtable_key) override {
+    cursor_.seek_for_prev(chosen(internal_key, memtable_key));
+  }
+  void SeekToFirst() override { cursor_.seek_to_first(); }
+  void SeekToLast() override { cursor_.seek_to_last(); }
+
+ private:
+  static std::string_view chosen(const rocksdb::Slice& internal_key, const char* memtable_key) {
+    return memtable_key == nullptr ? internal_key.ToStringView()
+                                   : MemtableTree::internal_key_of(memtable_key);
+  }
+
+  MemtableTree::Cursor cursor_;
+};
+
+class TreeMemtable : public Rep {
+ public:
+  explicit TreeMemtable(rocksdb::Allocator* allocator)
+      : Rep(allocator),
+        arena_(allocator),
+        tree_([this](size_t bytes) { return arena_.allocate(bytes); }) {}
+
+  void Insert(rocksdb::KeyHandle handle) override {
+    tree_.insert(static_cast<const char*>(handle));
+  }
+  bool Contains(const char* key) const override {
+    MemtableTree::Cursor cursor(tree_);
+    const std::string_view internal_key = MemtableTree::internal_key_of(key);
+    cursor.seek(internal_key);
+    return cursor.entry() != nullptr &&
+           MemtableTree::internal_key_of(cursor.entry()) == internal_key;
+  }
+  size_t ApproximateMemoryUsage() override { return 0; }  // all of it is the arena's
+  Iterator* GetIterator(rocksdb::Arena* arena) override {
+    if (arena == nullptr) return new TreeIterator(tree_);
+    // An arena is an allocator, which only RocksDB's own headers say.
+    Arena place(reinterpret_cast<rocksdb::Allocator*>(arena));
+    return new (place.allocate(sizeof(TreeIterator))) TreeIterator(tree_);
+  }
+
+ private:
+  Arena arena_;
+  MemtableTree tree_;
+};
+
+class TreeMemtables : public rocksdb::MemTableRepFactory {
+ public:
+  using MemTableRepFactory::CreateMemTableRep;
+  Rep* CreateMemTableRep(const Rep::KeyComparator& /*order*/, rocksdb::Allocator* allocator,
+                         const rocksdb::SliceTransform* /*prefix*/,
+                         rocksdb::Logger* /*logger*/) override {
+    return new TreeMemtable(allocator);
+  }
+  const char* Name() const override { return "ingot.TreeMemtables"; }
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::MemTableRepFactory> make_tree_memtables() {
+  return std::make_shared<TreeMemtables>();
+}
+
+}  // namespace ingot::storage
