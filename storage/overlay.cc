@@ -40,46 +40,30 @@ void Arena::clear() {
   used_ = 0;
 }
 
-namespace {
-
-char space_byte(Space space) {
-  return static_cast<char>(space);
-}
-
-std::string full_key(Space space, std::string_view key) {
-  std::string full(1, space_byte(space));
-  full.append(key);
-  return full;
-}
-
-}  // namespace
-
 Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache)
     : engine_(engine),
       snapshot_(snapshot),
       cache_(snapshot == nullptr ? cache : nullptr),
       tier_(tier) {}
 
-const Overlay::Change* Overlay::changed(Space space, std::string_view key) {
-  if (changes_.empty()) return nullptr;
-  scratch_.assign(1, space_byte(space));
-  scratch_.append(key);
-  const auto found = changes_.find(std::string_view(scratch_));
+const Overlay::Change* Overlay::changed(const HashedKey& key) const {
+  const auto found = changes_.find(key);
   return found == changes_.end() ? nullptr : &found->second;
 }
 
 Lookup Overlay::look_up(Space space, std::string_view key, Tier tier, std::string* value,
                         Status* status) {
-  if (const Change* change = changed(space, key)) {
+  const HashedKey hashed(space, key);
+  if (const Change* change = changed(hashed)) {
     if (change->removed) return Lookup::kAbsent;
     value->assign(change->value);
     return Lookup::kFound;
   }
   RecordCache::Ticket ticket = 0;
-  const bool cached = cache_ != nullptr && space == Space::kMeta;
-  if (cached && cache_->get(key, value, &ticket)) return Lookup::kFound;
+  const bool cached = cache_ != nullptr && RecordCache::takes(space);
+  if (cached && cache_->get(hashed, value, &ticket)) return Lookup::kFound;
   const Lookup found = engine_.get(snapshot_, space, key, tier, value, status);
-  if (cached && found == Lookup::kFound) cache_->fill(key, *value, ticket);
+  if (cached && found == Lookup::kFound) cache_->fill(hashed, *value, ticket);
   return found;
 }
 
@@ -97,10 +81,9 @@ Lookup Overlay::probe(Space space, std::string_view key, std::string* value) {
 
 void Overlay::uncommitted(Space space, std::string_view lower, std::string_view upper,
                           const std::function<void(std::string_view, std::string_view)>& each) {
-  for (const auto& [full, change] : changes_) {
-    std::string_view key = full.substr(1);
-    if (full[0] != space_byte(space) || key < lower || key >= upper || change.removed) continue;
-    each(key, change.value);
+  for (const auto& [at, change] : changes_) {
+    if (at.space != space || at.key < lower || at.key >= upper || change.removed) continue;
+    each(at.key, change.value);
   }
 }
 
@@ -114,16 +97,14 @@ void Overlay::remove(Space space, std::string_view key) {
 }
 
 void Overlay::change(Space space, std::string_view key, Change change) {
-  char first = space_byte(space);
-  scratch_.assign(1, first);
-  scratch_.append(key);
-  auto found = changes_.find(std::string_view(scratch_));
+  const HashedKey hashed(space, key);
+  auto found = changes_.find(hashed);
   if (found != changes_.end()) {
     undo_.push_back({.key = found->first, .before = found->second, .existed = true});
     found->second = change;
     return;
   }
-  std::string_view stored = arena_.copy(scratch_);
+  const HashedKey stored(hashed, arena_.copy(key));
   changes_.emplace(stored, change);
   if (ordered_) order_.insert(stored);
   undo_.push_back({.key = stored, .before = {}, .existed = false});
@@ -145,66 +126,63 @@ void Overlay::rollback(Savepoint savepoint) {
   }
 }
 
-std::vector<std::pair<std::string_view, Overlay::Change>> Overlay::sorted_changes() const {
-  std::vector<std::pair<std::string_view, Change>> sorted(changes_.begin(), changes_.end());
+std::vector<std::pair<SpaceKey, Overlay::Change>> Overlay::sorted_changes() const {
+  std::vector<std::pair<SpaceKey, Change>> sorted(changes_.begin(), changes_.end());
   std::ranges::sort(sorted, {}, [](const auto& each) { return each.first; });
   return sorted;
 }
 
 namespace {
 
-bool is_element(std::string_view full) {
-  const auto space = static_cast<Space>(full[0]);
-  return space == Space::kData || space == Space::kOrder;
+bool is_element(const SpaceKey& at) {
+  return at.space == Space::kData || at.space == Space::kOrder;
 }
 
 }  // namespace
 
 void Overlay::each_element(const EachChange& each) const {
-  for (const auto& [full, change] : sorted_changes()) {
-    if (!is_element(full)) continue;
-    each(static_cast<Space>(full[0]), full.substr(1), change.removed ? nullptr : &change.value);
+  for (const auto& [at, change] : sorted_changes()) {
+    if (is_element(at)) each(at.space, at.key, change.removed ? nullptr : &change.value);
   }
 }
 
 void Overlay::take_elements(const EachChange& each) {
+  struct Other {
+    Space space;
+    std::string key;
+    std::optional<std::string> value;
+  };
   each_element(each);
-  std::vector<std::pair<std::string, std::optional<std::string>>> others;
-  for (const auto& [full, change] : changes_) {
-    if (is_element(full)) continue;
-    others.emplace_back(full, change.removed ? std::nullopt : std::optional(change.value));
+  std::vector<Other> others;
+  for (const auto& [at, change] : changes_) {
+    if (is_element(at)) continue;
+    others.push_back({at.space, std::string(at.key),
+                      change.removed ? std::nullopt : std::optional<std::string>(change.value)});
   }
   clear();
-  for (const auto& [full, value] : others) {
-    const auto space = static_cast<Space>(full[0]);
-    const std::string_view key = std::string_view(full).substr(1);
-    value ? put(space, key, *value) : remove(space, key);
+  for (const Other& other : others) {
+    other.value ? put(other.space, other.key, *other.value) : remove(other.space, other.key);
   }
 }
 
 void Overlay::write_to(Batch* batch) const {
-  for (const auto& [full, change] : sorted_changes()) {
-    auto space = static_cast<Space>(full[0]);
-    if (change.removed) {
-      batch->remove(space, full.substr(1));
-    } else {
-      batch->put(space, full.substr(1), change.value);
-    }
+  for (const auto& [at, change] : sorted_changes()) {
+    change.removed ? batch->remove(at.space, at.key) : batch->put(at.space, at.key, change.value);
   }
 }
 
 void Overlay::begin_cache_changes() {
   if (cache_ == nullptr) return;
-  for (const auto& [full, change] : changes_) {
-    if (full[0] == space_byte(Space::kMeta)) cache_->begin_change(full.substr(1));
+  for (const auto& [at, change] : changes_) {
+    if (RecordCache::takes(at.space)) cache_->begin_change(at);
   }
 }
 
 void Overlay::end_cache_changes(bool committed) {
   if (cache_ == nullptr) return;
-  for (const auto& [full, change] : changes_) {
-    if (full[0] != space_byte(Space::kMeta)) continue;
-    cache_->end_change(full.substr(1), committed && !change.removed ? change.value : "");
+  for (const auto& [at, change] : changes_) {
+    if (!RecordCache::takes(at.space)) continue;
+    cache_->end_change(at, committed && !change.removed ? change.value : "");
   }
 }
 
@@ -216,7 +194,7 @@ void Overlay::clear() {
   arena_.clear();
 }
 
-const std::set<std::string_view>& Overlay::order() {
+const std::set<SpaceKey>& Overlay::order() {
   if (!ordered_) {
     for (const auto& [key, change] : changes_) order_.insert(key);
     ordered_ = true;
@@ -225,8 +203,8 @@ const std::set<std::string_view>& Overlay::order() {
 }
 
 bool Overlay::changes(Space space, std::string_view lower, std::string_view upper) {
-  const auto first = order().lower_bound(full_key(space, lower));
-  return first != order_.end() && *first < full_key(space, upper);
+  const auto first = order().lower_bound({space, lower});
+  return first != order_.end() && *first < SpaceKey{space, upper};
 }
 
 // Merges the engine's cursor with the overlay's changed keys. Both stand at or beyond the current
@@ -236,12 +214,7 @@ class OverlayCursor : public Cursor {
  public:
   OverlayCursor(Overlay& overlay, Space space, std::unique_ptr<Cursor> base, std::string_view lower,
                 std::string_view upper)
-      : overlay_(overlay),
-        base_(std::move(base)),
-        space_(space),
-        lower_(full_key(space, lower)),
-        upper_(upper.empty() ? std::string(1, static_cast<char>(space_byte(space) + 1))
-                             : full_key(space, upper)) {}
+      : overlay_(overlay), base_(std::move(base)), space_(space), lower_(lower), upper_(upper) {}
 
   bool valid() const override { return valid_; }
   std::string_view key() const override { return key_; }
@@ -251,16 +224,16 @@ class OverlayCursor : public Cursor {
 
   void seek(std::string_view key) override {
     base_->seek(key);
-    at_ = std::max(full_key(space_, key), lower_);
+    at_ = std::max(key, std::string_view(lower_));
     forward_ = true;
     settle_forward(/*inclusive=*/true);
   }
 
   void seek_for_prev(std::string_view key) override {
     base_->seek_for_prev(key);
-    at_ = full_key(space_, key);
+    at_ = key;
     inclusive_end_ = true;
-    if (at_ >= upper_) {
+    if (!upper_.empty() && at_ >= upper_) {
       at_ = upper_;
       inclusive_end_ = false;
     }
@@ -269,7 +242,7 @@ class OverlayCursor : public Cursor {
   }
 
   void next() override {
-    at_ = full_key(space_, key_);
+    at_ = key_;
     if (!forward_) {
       base_->seek(key_);
       forward_ = true;
@@ -279,7 +252,7 @@ class OverlayCursor : public Cursor {
   }
 
   void prev() override {
-    at_ = full_key(space_, key_);
+    at_ = key_;
     if (forward_) {
       base_->seek_for_prev(key_);
       forward_ = false;
@@ -292,13 +265,15 @@ class OverlayCursor : public Cursor {
   // Moves to the first live key after at_ (or at it, when inclusive).
   void settle_forward(bool inclusive) {
     const auto& order = overlay_.order();
-    auto change = inclusive ? order.lower_bound(at_) : order.upper_bound(at_);
+    const SpaceKey at{space_, at_};
+    auto change = inclusive ? order.lower_bound(at) : order.upper_bound(at);
     while (true) {
-      bool has_change = change != order.end() && *change < upper_;
+      bool has_change = change != order.end() && change->space == space_ &&
+                        (upper_.empty() || change->key < upper_);
       bool has_base = base_->valid();
       if (!has_change && !has_base) return set_invalid();
       if (!has_base && base_->outcome() != Lookup::kFound) return set_invalid();
-      std::string_view changed = has_change ? change->substr(1) : std::string_view();
+      std::string_view changed = has_change ? change->key : std::string_view();
       if (has_base && (!has_change || base_->key() < changed)) {
         return set(base_->key(), base_->value());
       }
@@ -312,13 +287,15 @@ class OverlayCursor : public Cursor {
 
   void settle_backward(bool inclusive) {
     const auto& order = overlay_.order();
-    auto change = inclusive ? order.upper_bound(at_) : order.lower_bound(at_);
+    const SpaceKey at{space_, at_};
+    auto change = inclusive ? order.upper_bound(at) : order.lower_bound(at);
     while (true) {
-      bool has_change = change != order.begin() && *std::prev(change) >= lower_;
+      bool has_change = change != order.begin() && std::prev(change)->space == space_ &&
+                        std::prev(change)->key >= lower_;
       bool has_base = base_->valid();
       if (!has_change && !has_base) return set_invalid();
       if (!has_base && base_->outcome() != Lookup::kFound) return set_invalid();
-      std::string_view changed = has_change ? std::prev(change)->substr(1) : std::string_view();
+      std::string_view changed = has_change ? std::prev(change)->key : std::string_view();
       if (has_base && (!has_change || base_->key() > changed)) {
         return set(base_->key(), base_->value());
       }
@@ -328,10 +305,10 @@ class OverlayCursor : public Cursor {
     }
   }
 
-  bool take(std::string_view full) {
-    const auto& change = overlay_.changes_.find(full)->second;
+  bool take(const SpaceKey& at) {
+    const auto& change = *overlay_.changed(HashedKey(at.space, at.key));
     if (change.removed) return false;
-    set(full.substr(1), change.value);
+    set(at.key, change.value);
     return true;
   }
 
@@ -345,8 +322,8 @@ class OverlayCursor : public Cursor {
   Overlay& overlay_;
   std::unique_ptr<Cursor> base_;
   Space space_;
-  std::string lower_;  // with the space byte, as at_
-  std::string upper_;
+  std::string lower_;
+  std::string upper_;  // empty: open
   std::string at_;
   std::string key_;
   std::string value_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "storage/engine.h"
+#include "storage/hashed_key.h"
 #include "storage/reader.h"
 
 namespace ingot::storage {
@@ -98,35 +99,28 @@ class Overlay : public Reader {
     bool removed = false;
   };
   struct Undo {
-    std::string_view key;
+    HashedKey key;
     Change before;
     bool existed;
   };
-  struct Hash {
-    using is_avalanching = void;
-    size_t operator()(std::string_view key) const noexcept {
-      return std::hash<std::string_view>{}(key);
-    }
-  };
-  using Changes = boost::unordered_flat_map<std::string_view, Change, Hash, std::equal_to<>>;
+  using Changes = boost::unordered_flat_map<HashedKey, Change, HashOfKey, std::equal_to<>>;
 
   void change(Space space, std::string_view key, Change change);
-  const Change* changed(Space space, std::string_view key);
+  const Change* changed(const HashedKey& key) const;
   Lookup look_up(Space space, std::string_view key, Tier tier, std::string* value, Status* status);
-  std::vector<std::pair<std::string_view, Change>> sorted_changes() const;
-  // The changed keys of all spaces in order (a space byte before each), built on first use.
-  const std::set<std::string_view>& order();
+  std::vector<std::pair<SpaceKey, Change>> sorted_changes() const;
+  // The changed keys of all spaces in order, built on first use.
+  const std::set<SpaceKey>& order();
 
   Engine& engine_;
   const Snapshot* snapshot_;
   RecordCache* const cache_;
   Tier tier_;
   Arena arena_;
-  Changes changes_;  // space byte | key
+  Changes changes_;
   std::vector<Undo> undo_;
-  std::set<std::string_view> order_;
+  std::set<SpaceKey> order_;
   bool ordered_ = false;
-  std::string scratch_;
 };
 
 }  // namespace ingot::storage

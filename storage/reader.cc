@@ -90,12 +90,14 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
   return std::make_unique<StoppableCursor>(std::move(cursor), stopped_);
 }
 
-bool KeyProbe::get_record(std::string_view key, std::string* value) {
+bool KeyProbe::look_up(Space space, std::string_view key, std::string* value) {
   Status status;
   RecordCache::Ticket ticket = 0;
-  if (cache_ != nullptr && cache_->get(key, value, &ticket)) return true;
-  const Lookup found = engine_.get(nullptr, Space::kMeta, key, Tier::kCacheOnly, value, &status);
-  if (cache_ != nullptr && found == Lookup::kFound) cache_->fill(key, *value, ticket);
+  const HashedKey hashed(space, key);
+  const bool cached = cache_ != nullptr && RecordCache::takes(space);
+  if (cached && cache_->get(hashed, value, &ticket)) return true;
+  const Lookup found = engine_.get(nullptr, space, key, Tier::kCacheOnly, value, &status);
+  if (cached && found == Lookup::kFound) cache_->fill(hashed, *value, ticket);
   return settle(found, std::move(status));
 }
 
@@ -109,14 +111,9 @@ bool KeyProbe::get(Space space, std::string_view key, std::string* value) {
     return false;
   }
   ++reads_;
-  if (is_first) {
-    if (!get_record(key, value)) return false;
-    keep(key, *value);
-    return true;
-  }
-  Status status;
-  const Lookup found = engine_.get(nullptr, space, key, Tier::kCacheOnly, value, &status);
-  return settle(found, std::move(status));
+  if (!look_up(space, key, value)) return false;
+  if (is_first) keep(key, *value);
+  return true;
 }
 
 void KeyProbe::keep(std::string_view key, std::string_view record) {
@@ -130,7 +127,7 @@ void KeyProbe::keep(std::string_view key, std::string_view record) {
 bool KeyProbe::confirm() {
   if (reads_ < 2) return true;
   std::string now;
-  if (get_record(kept_key(), &now) && now == kept_record()) return true;
+  if (look_up(Space::kMeta, kept_key(), &now) && now == kept_record()) return true;
   needs_snapshot_ = true;
   return false;
 }

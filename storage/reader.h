@@ -130,7 +130,7 @@ class KeyProbe : public Reader {
   uint64_t walk_max() const override { return 0; }
 
  private:
-  bool get_record(std::string_view key, std::string* value);
+  bool look_up(Space space, std::string_view key, std::string* value);
   void keep(std::string_view key, std::string_view record);
   std::string_view kept_key() const { return {kept_.data(), key_bytes_}; }
   std::string_view kept_record() const { return {kept_.data() + key_bytes_, record_bytes_}; }

@@ -7,67 +7,80 @@
 namespace ingot::storage {
 namespace {
 
-// What an entry costs besides its bytes: its place in the map, the allocator's rounding.
-constexpr uint64_t kEntryOverhead = 48;
+// What an entry costs besides its bytes: its place in the table, the allocator's rounding.
+constexpr uint64_t kEntryOverhead = 24;
 
 }  // namespace
 
-RecordCache::Shard& RecordCache::shard_of(std::string_view key) {
+RecordCache::Shard& RecordCache::shard_of(const HashedKey& key) {
   // Bits that the map does not use: it places by the highest and compares the lowest.
-  return shards_[(Hash{}(key) >> 8) % kShards];
+  return shards_[(key.hash >> 8) % kShards];
 }
 
-bool RecordCache::get(std::string_view key, std::string* value, Ticket* ticket) {
+RecordCache::Entry* RecordCache::find(Shard& shard, const HashedKey& key) {
+  const auto found = shard.entries.find(key);
+  return found == shard.entries.end() ? nullptr : *found;
+}
+
+bool RecordCache::get(const HashedKey& key, std::string* value, Ticket* ticket) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  const auto found = shard.entries.find(key);
-  if (found == shard.entries.end()) {
+  Entry* entry = find(shard, key);
+  if (entry == nullptr || entry->changing) {
     *ticket = shard.changes;
     return false;
   }
-  Entry& entry = *found->second;
-  entry.used = true;
-  value->assign(entry.value());
+  entry->used = true;
+  value->assign(entry->value(), entry->value_bytes);
   hits_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-void RecordCache::fill(std::string_view key, std::string_view value, Ticket ticket) {
+void RecordCache::fill(const HashedKey& key, std::string_view value, Ticket ticket) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  if (shard.changing == 0 && shard.changes == ticket) insert(shard, key, value);
+  if (shard.changing == 0 && shard.changes == ticket) set(shard, key, value);
 }
 
-void RecordCache::begin_change(std::string_view key) {
+void RecordCache::begin_change(const HashedKey& key) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   ++shard.changes;
   ++shard.changing;
-  erase(shard, key);
+  if (Entry* entry = find(shard, key)) entry->changing = true;
 }
 
-void RecordCache::end_change(std::string_view key, std::string_view value) {
+void RecordCache::end_change(const HashedKey& key, std::string_view value) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   --shard.changing;
   ++shard.changes;  // what was read in between may be the old record
-  if (!value.empty()) insert(shard, key, value);
+  set(shard, key, value);
 }
 
-void RecordCache::insert(Shard& shard, std::string_view key, std::string_view value) {
-  if (key.size() + value.size() > kRecordBytesMax) return;
+void RecordCache::set(Shard& shard, const HashedKey& key, std::string_view value) {
+  if (Entry* entry = find(shard, key)) {
+    if (value.size() == entry->value_bytes) {
+      std::memcpy(entry->value(), value.data(), value.size());
+      entry->changing = false;
+      return;
+    }
+    drop(shard, entry);
+  }
+  if (value.empty() || key.key.size() + value.size() > kRecordBytesMax) return;
   if (shard_bytes_max_.load(std::memory_order_relaxed) == 0) return;
-  erase(shard, key);
-  void* memory = ::operator new(sizeof(Entry) + key.size() + value.size());
-  auto* entry = new (memory) Entry;
-  entry->key_bytes = static_cast<uint32_t>(key.size());
-  entry->value_bytes = static_cast<uint32_t>(value.size());
-  entry->used = false;
-  std::memcpy(entry->data(), key.data(), key.size());
-  std::memcpy(entry->data() + key.size(), value.data(), value.size());
-  shard.entries.emplace(entry->key(), entry);
+  void* memory = ::operator new(sizeof(Entry) + key.key.size() + value.size());
+  auto* entry = new (memory) Entry{.hash = key.hash,
+                                   .key_bytes = static_cast<uint16_t>(key.key.size()),
+                                   .value_bytes = static_cast<uint16_t>(value.size()),
+                                   .space = key.space,
+                                   .used = false,
+                                   .changing = false};
+  std::memcpy(entry->data(), key.key.data(), key.key.size());
+  std::memcpy(entry->value(), value.data(), value.size());
+  shard.entries.insert(entry);
   shard.queue.push_back(*entry);
-  shard.bytes += kEntryOverhead + sizeof(Entry) + key.size() + value.size();
+  shard.bytes += kEntryOverhead + entry->bytes();
   make_room(shard);
 }
 
@@ -83,14 +96,9 @@ void RecordCache::make_room(Shard& shard) {
   }
 }
 
-void RecordCache::erase(Shard& shard, std::string_view key) {
-  const auto found = shard.entries.find(key);
-  if (found != shard.entries.end()) drop(shard, found->second);
-}
-
 void RecordCache::drop(Shard& shard, Entry* entry) {
-  shard.bytes -= kEntryOverhead + sizeof(Entry) + entry->key_bytes + entry->value_bytes;
-  shard.entries.erase(entry->key());
+  shard.bytes -= kEntryOverhead + entry->bytes();
+  shard.entries.erase(entry);
   shard.queue.erase(shard.queue.iterator_to(*entry));
   entry->~Entry();
   ::operator delete(entry);

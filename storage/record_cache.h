@@ -1,4 +1,4 @@
-// A cache of hot metadata records in front of the engine: a hit costs a hash look-up where the
+// A cache of hot records and elements in front of the engine: a hit costs a hash look-up where the
 // engine searches its memtables and blocks. It holds committed, latest state only; readers with a
 // snapshot bypass it.
 //
@@ -13,11 +13,13 @@
 #include <array>
 #include <atomic>
 #include <boost/intrusive/list.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
+
+#include "storage/hashed_key.h"
 
 namespace ingot::storage {
 
@@ -31,15 +33,18 @@ class RecordCache {
   RecordCache(const RecordCache&) = delete;
   RecordCache& operator=(const RecordCache&) = delete;
 
+  // Whether all changes of the space's records come by here.
+  static bool takes(Space space) { return space == Space::kMeta || space == Space::kData; }
+
   using Ticket = uint64_t;
   // True and the record in `*value`; or false and a ticket for fill().
-  bool get(std::string_view key, std::string* value, Ticket* ticket);
+  bool get(const HashedKey& key, std::string* value, Ticket* ticket);
   // What the engine answered after get() had missed.
-  void fill(std::string_view key, std::string_view value, Ticket ticket);
+  void fill(const HashedKey& key, std::string_view value, Ticket ticket);
 
-  void begin_change(std::string_view key);
+  void begin_change(const HashedKey& key);
   // `value` empty: the record was removed, or nobody knows what it is now.
-  void end_change(std::string_view key, std::string_view value);
+  void end_change(const HashedKey& key, std::string_view value);
 
   // Takes effect as records are added. 0: holds nothing.
   void set_capacity(uint64_t bytes);
@@ -52,33 +57,46 @@ class RecordCache {
   static constexpr size_t kShards = 64;
 
   struct Entry : boost::intrusive::list_base_hook<> {
-    uint32_t key_bytes;
-    uint32_t value_bytes;
-    bool used;  // since it was last considered for eviction
+    uint64_t hash;
+    uint16_t key_bytes;
+    uint16_t value_bytes;
+    Space space;
+    bool used;      // since it was last considered for eviction
+    bool changing;  // the value is not to be seen
 
     char* data() { return reinterpret_cast<char*>(this + 1); }
-    std::string_view key() { return {data(), key_bytes}; }
-    std::string_view value() { return {data() + key_bytes, value_bytes}; }
+    char* value() { return data() + key_bytes; }
+    size_t bytes() const { return sizeof(Entry) + key_bytes + value_bytes; }
+    bool is(const HashedKey& key) {
+      return hash == key.hash && space == key.space &&
+             std::string_view(data(), key_bytes) == key.key;
+    }
   };
   struct Hash {
     using is_avalanching = void;
-    size_t operator()(std::string_view key) const noexcept {
-      return std::hash<std::string_view>{}(key);
-    }
+    using is_transparent = void;
+    size_t operator()(const Entry* entry) const noexcept { return entry->hash; }
+    size_t operator()(const HashedKey& key) const noexcept { return key.hash; }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const Entry* a, const Entry* b) const { return a == b; }
+    bool operator()(const HashedKey& key, Entry* entry) const { return entry->is(key); }
+    bool operator()(Entry* entry, const HashedKey& key) const { return entry->is(key); }
   };
   struct alignas(64) Shard {
     mutable std::mutex mutex;
     // All by mutex:
-    boost::unordered_flat_map<std::string_view, Entry*, Hash, std::equal_to<>> entries;
+    boost::unordered_flat_set<Entry*, Hash, Equal> entries;
     boost::intrusive::list<Entry> queue;  // the next to be considered for eviction first
     uint64_t bytes = 0;
     Ticket changes = 0;     // begun and ended so far
     uint32_t changing = 0;  // begun and not ended
   };
 
-  Shard& shard_of(std::string_view key);
-  void insert(Shard& shard, std::string_view key, std::string_view value);
-  static void erase(Shard& shard, std::string_view key);
+  Shard& shard_of(const HashedKey& key);
+  static Entry* find(Shard& shard, const HashedKey& key);
+  void set(Shard& shard, const HashedKey& key, std::string_view value);
   static void drop(Shard& shard, Entry* entry);
   void make_room(Shard& shard);
 

@@ -9,29 +9,33 @@
 namespace ingot::storage {
 namespace {
 
+HashedKey name(std::string_view key) {
+  return {Space::kMeta, key};
+}
+
 std::string cached(RecordCache& cache, std::string_view key) {
   std::string value;
   RecordCache::Ticket ticket = 0;
-  return cache.get(key, &value, &ticket) ? value : "absent";
+  return cache.get(name(key), &value, &ticket) ? value : "absent";
 }
 
 RecordCache::Ticket miss(RecordCache& cache, std::string_view key) {
   std::string value;
   RecordCache::Ticket ticket = 0;
-  REQUIRE_FALSE(cache.get(key, &value, &ticket));
+  REQUIRE_FALSE(cache.get(name(key), &value, &ticket));
   return ticket;
 }
 
 void commit(RecordCache& cache, std::string_view key, std::string_view value) {
-  cache.begin_change(key);
-  cache.end_change(key, value);
+  cache.begin_change(name(key));
+  cache.end_change(name(key), value);
 }
 
 }  // namespace
 
 TEST_CASE("a record is cached by a read or by a commit", "[record_cache]") {
   RecordCache cache(1 << 20);
-  cache.fill("k", "read", miss(cache, "k"));
+  cache.fill(name("k"), "read", miss(cache, "k"));
   CHECK(cached(cache, "k") == "read");
   commit(cache, "k", "written");
   CHECK(cached(cache, "k") == "written");
@@ -44,24 +48,34 @@ TEST_CASE("a record is cached by a read or by a commit", "[record_cache]") {
 TEST_CASE("a read that a commit has overtaken is not cached", "[record_cache]") {
   RecordCache cache(1 << 20);
   const RecordCache::Ticket before = miss(cache, "k");
-  cache.begin_change("k");
+  cache.begin_change(name("k"));
   const RecordCache::Ticket during = miss(cache, "k");
-  cache.fill("k", "old", before);
-  cache.fill("k", "old", during);
+  cache.fill(name("k"), "old", before);
+  cache.fill(name("k"), "old", during);
   CHECK(cached(cache, "k") == "absent");
-  cache.end_change("k", "");
-  cache.fill("k", "old", before);
-  cache.fill("k", "old", during);
+  cache.end_change(name("k"), "");
+  cache.fill(name("k"), "old", before);
+  cache.fill(name("k"), "old", during);
   CHECK(cached(cache, "k") == "absent");
 }
 
 TEST_CASE("a cached record is gone while it changes", "[record_cache]") {
   RecordCache cache(1 << 20);
   commit(cache, "k", "old");
-  cache.begin_change("k");
+  cache.begin_change(name("k"));
   CHECK(cached(cache, "k") == "absent");
-  cache.end_change("k", "new");
+  cache.end_change(name("k"), "new");
   CHECK(cached(cache, "k") == "new");
+}
+
+TEST_CASE("a key of one space is not that of another", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  commit(cache, "k", "record");
+  RecordCache::Ticket ticket = 0;
+  std::string value;
+  CHECK_FALSE(cache.get({Space::kData, "k"}, &value, &ticket));
+  cache.fill({Space::kData, "k"}, "element", ticket);
+  CHECK(cached(cache, "k") == "record");
 }
 
 TEST_CASE("the cache keeps to its size, and keeps what is used", "[record_cache]") {
@@ -94,9 +108,9 @@ TEST_CASE("concurrent readers see a record only move forward", "[record_cache]")
     while (!done) {
       std::string value;
       RecordCache::Ticket ticket = 0;
-      if (!cache.get("k", &value, &ticket)) {
+      if (!cache.get(name("k"), &value, &ticket)) {
         value = std::to_string(engine.load());
-        cache.fill("k", value, ticket);
+        cache.fill(name("k"), value, ticket);
       }
       const int seen = std::stoi(value);
       if (seen < last) backwards = true;
@@ -105,9 +119,9 @@ TEST_CASE("concurrent readers see a record only move forward", "[record_cache]")
   };
   std::thread first(read), second(read);
   for (int i = 1; i <= 20000; ++i) {
-    cache.begin_change("k");
+    cache.begin_change(name("k"));
     engine = i;
-    cache.end_change("k", i % 2 == 0 ? std::to_string(i) : "");
+    cache.end_change(name("k"), i % 2 == 0 ? std::to_string(i) : "");
   }
   done = true;
   first.join();
