@@ -84,8 +84,11 @@ void RocksdbEngine::set_cache_bytes(uint64_t bytes) {
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
     log_failure(
         "RocksDB kept the size of its memtables",
-        db_->SetOptions(space, {{"write_buffer_size", fmt::format("{}", plan.memtable)},
-                                {"max_bytes_for_level_base", fmt::format("{}", plan.level_base)}}));
+        db_->SetOptions(
+            space, {{"write_buffer_size", fmt::format("{}", plan.memtable)},
+                    {"max_bytes_for_level_base", fmt::format("{}", plan.level_base)},
+                    {"level0_slowdown_writes_trigger", fmt::format("{}", plan.level0_slowdown)},
+                    {"level0_stop_writes_trigger", fmt::format("{}", plan.level0_stop)}}));
   }
 }
 

@@ -22,6 +22,8 @@ struct MemoryPlan {
   uint64_t memtables = 0;   // of all spaces together
   uint64_t memtable = 0;    // one memtable of one space
   uint64_t level_base = 0;  // size of the first level below level 0
+  int level0_slowdown = 0;  // tables in level 0 from which on writes are slowed down
+  int level0_stop = 0;      // and from which on they wait
   uint64_t wal_max = 0;     // a log that outgrows it makes the oldest memtables flush
   uint64_t readahead = 0;   // of a compaction, for each of its files; beside the cache
 };
