@@ -20,6 +20,7 @@
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
 #include "src/server/process.h"
+#include "src/server/reader_tuner.h"
 #include "src/server/saver.h"
 #include "src/server/ticker.h"
 #include "src/settings/setting_values.h"
@@ -173,7 +174,11 @@ std::optional<std::string> Instance::open_readers(const settings::Settings& sett
     }
     metrics::log::notice("Reading with threads, not with io_uring: {}", why.message());
   }
-  readers_ = std::make_unique<data::ReaderPool>(settings.reader_threads, std::move(ring));
+  const bool is_measured = settings.reader_threads == server::ReaderTuner::kAuto;
+  readers_ = std::make_unique<data::ReaderPool>(
+      is_measured ? server::ReaderTuner::kUntilMeasured : settings.reader_threads, std::move(ring));
+  tuner_ = std::make_unique<server::ReaderTuner>(*readers_, settings::data_path(settings));
+  if (is_measured) tuner_->follow(settings.reader_threads);
   return std::nullopt;
 }
 
@@ -286,7 +291,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
     store_->engine().set_compaction_rate(after.compaction_rate);
   }
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
-  if (before.reader_threads != after.reader_threads) readers_->resize(after.reader_threads);
+  if (before.reader_threads != after.reader_threads) tuner_->follow(after.reader_threads);
   events_.wanted = after.notify_keyspace_events;
   metrics::log::set_level(after.loglevel);
   return std::nullopt;
@@ -316,6 +321,7 @@ void Instance::close() {
   if (net_) net_->stop(kStopGraceMs);
   if (writer_) writer_->stop();
   if (collector_) collector_->stop();
+  tuner_.reset();
   readers_.reset();
   if (!store_) return;
   if (cursors_) cursors_->save(store_->engine());

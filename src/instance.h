@@ -33,6 +33,7 @@ class KeyCursors;
 
 namespace ingot::server {
 class DiskGuard;
+class ReaderTuner;
 class Saver;
 class Ticker;
 }  // namespace ingot::server
@@ -94,6 +95,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<types::KeyCursors> cursors_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
+  std::unique_ptr<server::ReaderTuner> tuner_;
   exec::EventHook events_;
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;

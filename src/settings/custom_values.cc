@@ -180,6 +180,28 @@ std::vector<std::string> notify_lines(const SettingRow& row, const Settings& set
   return {quote_word(hides_new ? letters + 'n' : letters)};
 }
 
+// reader-threads: a number, or auto.
+
+Error parse_reader_threads(const SettingRow&, Settings& settings, Values values, bool) {
+  constexpr int64_t kThreadsMax = 1024;
+  if (values.size() != 1) return "wrong number of arguments";
+  if (same_word(values[0], "auto")) {
+    settings.reader_threads = 0;
+    return {};
+  }
+  const auto threads = parse_strict_number(values[0]);
+  if (!threads) return "argument couldn't be parsed into an integer";
+  if (*threads < 1 || *threads > kThreadsMax) {
+    return "argument must be between 1 and 1024 inclusive";
+  }
+  settings.reader_threads = static_cast<int>(*threads);
+  return {};
+}
+
+std::string print_reader_threads(const SettingRow&, const Settings& settings) {
+  return settings.reader_threads == 0 ? "auto" : fmt::format("{}", settings.reader_threads);
+}
+
 // latency-tracking-info-percentiles: numbers from 0 to 100.
 
 Error parse_percentiles(const SettingRow& row, Settings& settings, Values values, bool) {
@@ -312,6 +334,7 @@ const CustomValue kDirValue = {parse_dir, print_dir, dir_lines};
 const CustomValue kOutputLimitsValue = {parse_output_limits, print_output_limits,
                                         output_limit_lines};
 const CustomValue kNotifyValue = {parse_notify, print_notify, notify_lines};
+const CustomValue kReaderThreadsValue = {parse_reader_threads, print_reader_threads};
 const CustomValue kPercentilesValue = {parse_percentiles, print_kept, percentile_lines};
 const CustomValue kSaveValue = {parse_save, print_kept, save_lines};
 const CustomValue kHzValue = {parse_hz, print_kept};

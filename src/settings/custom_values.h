@@ -9,6 +9,7 @@ extern const CustomValue kBindValue;
 extern const CustomValue kDirValue;
 extern const CustomValue kOutputLimitsValue;
 extern const CustomValue kNotifyValue;
+extern const CustomValue kReaderThreadsValue;
 // Kept without a meaning:
 extern const CustomValue kPercentilesValue;
 extern const CustomValue kSaveValue;

@@ -155,7 +155,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     boolean<&S::direct_reads>("direct-reads", kImmutable),
     choice<&S::key_count>("key-count", kKeyCountNames),
     boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),
-    integer<&S::reader_threads>("reader-threads", 1, 1024),
+    custom("reader-threads", kReaderThreadsValue),
     choice<&S::read_io>("read-io", kReadIoNames, kImmutable),
     choice<&S::appendfsync>("appendfsync", kAppendFsyncNames),
 

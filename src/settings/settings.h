@@ -79,7 +79,7 @@ struct Settings {
   bool jemalloc_bg_thread = true;  // a thread gives unused memory back to the system
 
   // Threads
-  int reader_threads = 10;
+  int reader_threads = 10;  // 0: as many as the disk is worth
   ReadIo read_io = ReadIo::kAuto;
 
   // Durability

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from harness import OK, Crew, info, ingot, load
+from harness import OK, Crew, eventually, info, ingot, load
 from support.effort import FULL
 from support.servers import self_check
 from survivor import Survivor
@@ -50,6 +50,13 @@ def test_reader_threads_up_and_down_under_load(engine, rng):
                 before = len(done)
                 crew.run_for(SECONDS_EACH)
                 assert len(done) > before, f"no read was answered with {threads} reader threads"
+            for threads in (77, "auto"):
+                assert admin.call("CONFIG", "SET", "reader-threads", threads) == OK
+            eventually(lambda: info(admin, "threads")["reader_threads"] != "77", 30, "a measurement")
+            assert admin.call("CONFIG", "GET", "reader-threads").value[1].text() == "auto"
+            for threads in (6, "auto", 5):  # the last while it measures
+                assert admin.call("CONFIG", "SET", "reader-threads", threads) == OK
+            assert info(admin, "threads")["reader_threads"] == "5"
         print(f"{sum(done)} cold reads")
         assert server.alive()
 

@@ -393,6 +393,16 @@ TEST_CASE("CONFIG SET changes several settings at once", "[config]") {
   CHECK(now->bind.empty());
 }
 
+TEST_CASE("reader-threads is a number or auto", "[config]") {
+  Fixture server;
+  REQUIRE(server.load({"--reader-threads", "AUTO"}) == "OK");
+  CHECK(server.value("reader-threads") == "auto");
+  CHECK(server.set({{"reader-threads", "12"}}) == "OK");
+  CHECK(server.value("reader-threads") == "12");
+  CHECK(server.set({{"reader-threads", "auto"}}) == "OK");
+  CHECK(server.value("reader-threads") == "auto");
+}
+
 TEST_CASE("protected settings follow enable-protected-configs", "[config]") {
   Fixture server;
   REQUIRE(server.load({"--enable-protected-configs", "local"}) == "OK");
