@@ -83,6 +83,8 @@ struct CursorOptions {
   std::string upper;                   // exclusive; empty: to the end
   Tier tier = Tier::kDisk;
   bool fill_cache = true;  // false for long scans that would sweep the cache
+  // An engine may end a move with kMiss that passes over more records that were removed; 0: never.
+  uint64_t skipped_max = 0;
 };
 
 // Changes that become visible together or not at all. The last change of a key wins.

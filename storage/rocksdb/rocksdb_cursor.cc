@@ -25,6 +25,7 @@ class RocksdbCursor : public Cursor {
     read.ignore_range_deletions = true;
     read.snapshot = snapshot;
     read.fill_cache = options.fill_cache;
+    read.max_skippable_internal_keys = options.skipped_max;
     read.read_tier = read_tier(options.tier);
     if (!lower_.empty()) read.iterate_lower_bound = &lower_slice_;
     if (!upper_.empty()) read.iterate_upper_bound = &upper_slice_;
