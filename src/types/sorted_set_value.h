@@ -76,6 +76,8 @@ class SortedSetReader {
   using Each = std::function<bool(std::string_view member, double score)>;
   void walk(const RankRange& ranks, bool reverse, const Each& each);
   void walk(const Each& each) { walk({.first = 0, .end = size()}, false, each); }
+  // For those between two bounds, in order: finds no ranks, which cost more than few members do.
+  void walk(const ScoreBound& min, const ScoreBound& max, const Each& each);
   // Of a large one, and of ranks that are there: the records of the order space, for read_order().
   CountedOrder::Leaves leaves(const RankRange& ranks);
   // One member, each as likely as any other. False only after a failure.
