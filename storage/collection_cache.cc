@@ -19,7 +19,7 @@ class ImageCursor : public Cursor {
               std::string_view upper)
       : image_(std::move(image)),
         begin_(image_->find(lower)),
-        end_(upper.empty() ? image_->size() : image_->find(upper)),
+        end_(upper.empty() ? image_->size() : std::max(begin_, image_->find(upper))),
         at_(end_) {}
 
   bool valid() const override { return at_ >= begin_ && at_ < end_; }
@@ -34,6 +34,8 @@ class ImageCursor : public Cursor {
   std::string_view value() const override { return image_->value(at_); }
   Lookup outcome() const override { return Lookup::kFound; }
   Status status() const override { return {}; }
+  std::optional<size_t> size() const override { return end_ - begin_; }
+  void go(size_t number) override { at_ = begin_ + number; }
 
  private:
   const std::shared_ptr<const CollectionImage> image_;

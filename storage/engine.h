@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,6 +76,10 @@ class Cursor {
   // the disk failed. Ask when valid() turns false: it tells the end from a failure.
   virtual Lookup outcome() const = 0;
   virtual Status status() const = 0;
+  // Of a cursor that can number the records within its bounds: how many there are. go() moves to
+  // the one with that number, which is less.
+  virtual std::optional<size_t> size() const { return std::nullopt; }
+  virtual void go(size_t) {}
 };
 
 struct CursorOptions {

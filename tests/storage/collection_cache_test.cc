@@ -76,6 +76,15 @@ TEST_CASE("a cursor over an image moves as the engine's does", "[collection_cach
     const auto its = engine->new_cursor(Space::kData, {.lower = lower, .upper = upper});
     const auto ours = image_cursor(shared, lower, upper);
     CHECK_FALSE(ours->valid());
+    const Records all = engine.scan(Space::kData, {.lower = lower, .upper = upper});
+    REQUIRE(ours->size() == all.size());
+    for (size_t number = 0; number < all.size(); ++number) {
+      ours->go(number);
+      REQUIRE(ours->valid());
+      REQUIRE(ours->key() == all[number].first);
+    }
+    ours->seek_for_prev(lower);
+    its->seek_for_prev(lower);
     for (int step = 0; step < 20; ++step) {
       const std::string to = key();
       const auto move = random() % 4;
