@@ -29,7 +29,7 @@ class CollectionImage {
  public:
   // Larger ones are left to the engine: they would push out many small ones, and take long to make.
   static constexpr uint64_t kElementsMax = 1024;
-  static constexpr size_t kBytesMax = 64 << 10;
+  static constexpr size_t kBytesMax = 128 << 10;
 
   // Requires rising keys. False when it is full.
   [[nodiscard]] bool add(std::string_view key, std::string_view value);
