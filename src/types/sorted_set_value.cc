@@ -182,8 +182,8 @@ bool SortedSetReader::random(std::mt19937_64& random, ScoredMember* member) {
     return true;
   }
   std::string stored;
-  MemberTable table(data_, id());
-  if (!table.random(random, size(), &member->member, &stored)) return false;
+  if (!table_) table_.emplace(data_, id());
+  if (!table_->random(random, size(), &member->member, &stored)) return false;
   if (decode_score(stored, &member->score)) return true;
   data_.latch_error(corrupt_sorted_set());
   return false;

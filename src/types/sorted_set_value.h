@@ -26,6 +26,7 @@
 
 #include "src/types/counted_order.h"
 #include "src/types/keyspace.h"
+#include "src/types/member_table.h"
 #include "storage/codec.h"
 
 namespace ingot::types {
@@ -90,7 +91,8 @@ class SortedSetReader {
   storage::Reader& data_;
   const Record& record_;
   std::vector<ScoredMember> small_;
-  std::string low_;  // no item stands before it
+  std::string low_;                   // no item stands before it
+  std::optional<MemberTable> table_;  // random() keeps it for its next call
 };
 
 // The members in a record of the order space, of those from `first` to `last`; false when it is
@@ -124,7 +126,8 @@ class SortedSetWriter {
   void put(std::string_view member, double score) { put(member, score, this->score(member)); }
   // The same when score() has just told what it had.
   void put(std::string_view member, double score, std::optional<double> old);
-  bool remove(std::string_view member);  // true when it was there
+  bool remove(std::string_view member);   // true when it was there
+  void remove(const ScoredMember& read);  // one that has just been read: it is not looked up
   // The members of these ranks; cheaper than one by one.
   void remove(const RankRange& ranks);
   // Stores what has changed. False when no member is left, and so no key.
