@@ -1,6 +1,7 @@
 // Encoding of replies; the forms are those of Redis 7.0, byte for byte.
 #include "net/resp_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -8,15 +9,22 @@
 namespace ingot::net {
 namespace {
 
-// Type byte, decimal number, CR LF.
+constexpr size_t kHeaderMax = 24;
+
+// Type byte, decimal number, CR LF; answers where they end.
 template <typename Number>
-void append_header(std::string& out, char type, Number value) {
-  char text[24];
-  text[0] = type;
-  char* end = std::to_chars(text + 1, text + sizeof(text) - 2, value).ptr;
+char* write_header(char* text, char type, Number value) {
+  *text++ = type;
+  char* end = std::to_chars(text, text + kHeaderMax - 3, value).ptr;
   *end++ = '\r';
   *end++ = '\n';
-  out.append(text, static_cast<size_t>(end - text));
+  return end;
+}
+
+template <typename Number>
+void append_header(std::string& out, char type, Number value) {
+  char text[kHeaderMax];
+  out.append(text, static_cast<size_t>(write_header(text, type, value) - text));
 }
 
 void append_line(std::string& out, char type, std::string_view text) {
@@ -47,9 +55,20 @@ void RespWriter::integer(int64_t value) {
 }
 
 void RespWriter::bulk(std::string_view bytes) {
-  append_header(*out_, '$', bytes.size());
-  *out_ += bytes;
-  *out_ += "\r\n";
+  constexpr size_t kShort = 64;
+  if (bytes.size() > kShort) {
+    append_header(*out_, '$', bytes.size());
+    *out_ += bytes;
+    *out_ += "\r\n";
+    return;
+  }
+  // Of long replies most is this: one append instead of three.
+  char text[kHeaderMax + kShort + 2];
+  char* end = write_header(text, '$', bytes.size());
+  end = std::copy(bytes.begin(), bytes.end(), end);
+  *end++ = '\r';
+  *end++ = '\n';
+  out_->append(text, static_cast<size_t>(end - text));
 }
 
 void RespWriter::bulk_header(uint64_t bytes) {
@@ -97,9 +116,11 @@ void RespWriter::boolean(bool value) {
 }
 
 void RespWriter::real(double value) {
+  // As printf's "%.17g".
   char text[40];
-  const int length = std::snprintf(text, sizeof(text), "%.17g", value);
-  const std::string_view digits(text, static_cast<size_t>(length));
+  const char* end =
+      std::to_chars(text, text + sizeof(text), value, std::chars_format::general, 17).ptr;
+  const std::string_view digits(text, end);
   if (version_ == 2) {
     bulk(digits);
   } else {

@@ -153,7 +153,7 @@ std::optional<std::string> Instance::open_data(const settings::Settings& setting
   storage::Status status;
   store_ = data::Store::open(std::move(engine), settings.databases, system_now_ms, &status);
   if (store_ == nullptr) return "Can't open the data in " + options.path + ": " + status.message();
-  store_->cache().set_capacity(server::share_out(settings, memory_limit_).record_bytes);
+  store_->set_cache_capacity(server::share_out(settings, memory_limit_).record_bytes);
   saver_ = std::make_unique<server::Saver>(
       store_->engine(), stats_, settings::checkpoint_path(settings), system_now_ms() / 1000);
   cursors_ = std::make_unique<types::KeyCursors>();
@@ -286,7 +286,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   }
   // Each change rewrites RocksDB's OPTIONS file: a second in which this thread serves nobody.
   if (had.engine_bytes != has.engine_bytes) store_->engine().set_cache_bytes(has.engine_bytes);
-  if (had.record_bytes != has.record_bytes) store_->cache().set_capacity(has.record_bytes);
+  if (had.record_bytes != has.record_bytes) store_->set_cache_capacity(has.record_bytes);
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);
   }

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,6 +76,10 @@ class Cursor {
   // the disk failed. Ask when valid() turns false: it tells the end from a failure.
   virtual Lookup outcome() const = 0;
   virtual Status status() const = 0;
+  // Of a cursor that can number the records within its bounds: how many there are. go() moves to
+  // the one with that number, which is less.
+  virtual std::optional<size_t> size() const { return std::nullopt; }
+  virtual void go(size_t) {}
 };
 
 struct CursorOptions {
@@ -83,6 +88,8 @@ struct CursorOptions {
   std::string upper;                   // exclusive; empty: to the end
   Tier tier = Tier::kDisk;
   bool fill_cache = true;  // false for long scans that would sweep the cache
+  // An engine may end a move with kMiss that passes over more records that were removed; 0: never.
+  uint64_t skipped_max = 0;
 };
 
 // Changes that become visible together or not at all. The last change of a key wins.

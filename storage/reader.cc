@@ -132,10 +132,68 @@ bool KeyProbe::confirm() {
   return false;
 }
 
-std::unique_ptr<Cursor> KeyProbe::cursor(Space, std::string_view, std::string_view) {
+uint64_t KeyProbe::walk_max() const {
+  return small_collection() ? CollectionImage::kElementsMax : 0;
+}
+
+// Of the kept record, if an image of it may be had.
+std::optional<Metadata::Collection> KeyProbe::small_collection() const {
+  Metadata metadata;
+  if (images_ == nullptr || record_bytes_ == 0 || !decode_metadata(kept_record(), &metadata) ||
+      metadata.type == ValueType::kString ||
+      metadata.collection->count > CollectionImage::kElementsMax) {
+    return std::nullopt;
+  }
+  return metadata.collection;
+}
+
+std::unique_ptr<Cursor> KeyProbe::cursor(Space space, std::string_view lower,
+                                         std::string_view upper) {
+  if (auto all = failed() ? nullptr : image(space, lower, upper)) {
+    return image_cursor(std::move(all), lower, upper);
+  }
   needs_snapshot_ = true;
   latch_miss();
   return std::make_unique<EmptyCursor>();
+}
+
+std::shared_ptr<const CollectionImage> KeyProbe::image(Space space, std::string_view lower,
+                                                       std::string_view upper) {
+  const bool of_elements = space == Space::kData || space == Space::kOrder;
+  const auto collection = of_elements ? small_collection() : std::nullopt;
+  if (!collection || lower < collection_begin(collection->id) || upper.empty() ||
+      upper > collection_end(collection->id)) {
+    return nullptr;
+  }
+  const CollectionCache::Name name{.id = collection->id, .space = space};
+  bool make = false;
+  auto found = images_->get(name, collection->revision, collection->count, &make);
+  if (make) {
+    found = make_image(space, collection->id);
+    images_->put(name, collection->revision, found);
+  }
+  return found;
+}
+
+// Null when not all is in memory, it is too much, or the collection changes.
+std::shared_ptr<const CollectionImage> KeyProbe::make_image(Space space, CollectionId id) {
+  // A queue may have left far more behind than it holds.
+  constexpr uint64_t kSkippedMax = 256;
+  const std::string begin = collection_begin(id);
+  const auto at = engine_.new_cursor(space, {.lower = begin,
+                                             .upper = collection_end(id),
+                                             .tier = Tier::kCacheOnly,
+                                             .skipped_max = kSkippedMax});
+  auto made = std::make_shared<CollectionImage>();
+  for (at->seek(begin); at->valid(); at->next()) {
+    if (!made->add(at->key(), at->value())) return nullptr;
+  }
+  if (at->outcome() != Lookup::kFound) return nullptr;
+  made->shrink();
+  // The record was of this revision before, and is now: so it was when the cursor was made.
+  std::string now;
+  if (!look_up(Space::kMeta, kept_key(), &now) || now != kept_record()) return nullptr;
+  return made;
 }
 
 }  // namespace ingot::storage

@@ -10,9 +10,11 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "storage/collection_cache.h"
 #include "storage/engine.h"
 #include "storage/record_cache.h"
 
@@ -112,12 +114,13 @@ class EngineReader : public Reader {
 
 // Lookups of one key's record, and then of elements of its collection, of the latest state in
 // memory. The record has a revision that every change of the elements changes: as long as it is the
-// same in the end, all that was read in between is of one state. Whatever needs more latches:
-// needs_snapshot() tells that apart from a cache miss.
+// same in the end, all that was read in between is of one state. A walk is one over the image of
+// that revision. Whatever needs more latches: needs_snapshot() tells that apart from a cache miss.
 class KeyProbe : public Reader {
  public:
-  // `cache` may be null; it outlives the probe, as the engine does.
-  KeyProbe(Engine& engine, RecordCache* cache) : engine_(engine), cache_(cache) {}
+  // The caches may be null; they outlive the probe, as the engine does.
+  KeyProbe(Engine& engine, RecordCache* cache, CollectionCache* images = nullptr)
+      : engine_(engine), cache_(cache), images_(images) {}
 
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
@@ -127,16 +130,21 @@ class KeyProbe : public Reader {
   bool needs_snapshot() const { return needs_snapshot_; }
 
  protected:
-  uint64_t walk_max() const override { return 0; }
+  uint64_t walk_max() const override;
 
  private:
   bool look_up(Space space, std::string_view key, std::string* value);
+  std::optional<Metadata::Collection> small_collection() const;
+  std::shared_ptr<const CollectionImage> image(Space space, std::string_view lower,
+                                               std::string_view upper);
+  std::shared_ptr<const CollectionImage> make_image(Space space, CollectionId id);
   void keep(std::string_view key, std::string_view record);
   std::string_view kept_key() const { return {kept_.data(), key_bytes_}; }
   std::string_view kept_record() const { return {kept_.data() + key_bytes_, record_bytes_}; }
 
   Engine& engine_;
   RecordCache* cache_;
+  CollectionCache* images_;
   size_t reads_ = 0;
   bool needs_snapshot_ = false;
   // The first read's key and record; nothing when there are no elements, or they are long, as that

@@ -32,8 +32,10 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
       if (range->reverse) range->upper.push_back('\0');
       return false;
     }
-    *left -= static_cast<int64_t>(write(at->key(), at->value(), ctx.reply));
-    bytes += at->key().size() + at->value().size();
+    const std::string_view key = at->key();
+    const std::string_view value = at->value();
+    *left -= static_cast<int64_t>(write(key, value, ctx.reply));
+    bytes += key.size() + value.size();
   }
   ctx.keys.data().check(*at);
   check_end(ctx.keys.data(), left);

@@ -178,10 +178,11 @@ void QueryParser::check_consistency() {
   }
 }
 
-types::RankRange ranks_of(types::SortedSetReader& source, const types::GeoCell& cell) {
-  const types::GeoScores scores = types::geo_scores(cell);
-  return source.between({.score = static_cast<double>(scores.begin)},
-                        {.score = static_cast<double>(scores.end), .exclusive = true});
+types::ScoreBound begin_of(const types::GeoCell& cell) {
+  return {.score = static_cast<double>(types::geo_scores(cell).begin)};
+}
+types::ScoreBound end_of(const types::GeoCell& cell) {
+  return {.score = static_cast<double>(types::geo_scores(cell).end), .exclusive = true};
 }
 
 }  // namespace
@@ -224,7 +225,7 @@ std::optional<GeoQuery> parse_geo_query(ReplySink& reply, Args args, Form form, 
 uint64_t count_geo_candidates(types::SortedSetReader& source, const GeoQuery& query) {
   uint64_t count = 0;
   for (const types::GeoCell& cell : types::geo_cells(query.shape)) {
-    count += ranks_of(source, cell).size();
+    count += source.between(begin_of(cell), end_of(cell)).size();
   }
   return count;
 }
@@ -234,7 +235,7 @@ void walk_geo_matches(types::SortedSetReader& source, const GeoQuery& query,
   bool wanted = true;
   for (const types::GeoCell& cell : types::geo_cells(query.shape)) {
     if (!wanted) return;
-    source.walk(ranks_of(source, cell), false, [&](std::string_view member, double score) {
+    source.walk(begin_of(cell), end_of(cell), [&](std::string_view member, double score) {
       const GeoPlace place = types::geo_place(score);
       if (const auto metres = types::geo_distance_within(query.shape, place)) {
         wanted = each({.member = member, .score = score, .distance = *metres / query.unit_m});

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,11 +72,40 @@ void write_match(ReplySink& reply, const GeoMatch& match, const GeoQuery& query)
   }
 }
 
+// Of a sorted search with a small COUNT: how far the matches are that are the best so far. Others
+// need not be sorted.
+class Best {
+ public:
+  explicit Best(const GeoQuery& query)
+      : sign_(query.sort == GeoQuery::Sort::kDescending ? -1 : 1),
+        size_(query.sort == GeoQuery::Sort::kNone || query.count > contract::kHeldElements
+                  ? 0
+                  : query.count) {}
+
+  // Whether a match, found after those before, may be among them.
+  bool takes(double distance) {
+    if (size_ == 0) return true;
+    if (worst_first_.size() == size_) {
+      if (sign_ * distance >= worst_first_.top()) return false;
+      worst_first_.pop();
+    }
+    worst_first_.push(sign_ * distance);
+    return true;
+  }
+
+ private:
+  const double sign_;
+  const size_t size_;  // 0: all are wanted
+  std::priority_queue<double> worst_first_;
+};
+
 // All that matches, in the order in which it is to be answered; with COUNT perhaps too much.
 std::shared_ptr<SpillSort> find_matches(data::Services& services, storage::Reader& data,
                                         types::SortedSetReader& set, const GeoQuery& query) {
   auto matches = std::make_shared<SpillSort>(services);
+  Best best(query);
   walk_geo_matches(set, query, [&](const GeoMatch& match) {
+    if (!best.takes(match.distance)) return true;
     matches->add(key_of(query.sort, match.distance, matches->size()), value_of(match));
     return !query.any || matches->size() < query.count;
   });

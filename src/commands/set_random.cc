@@ -119,7 +119,7 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
     return ctx.keys.store(ctx.db, name, &record, rest.record());
   }
   types::SetWriter set = set_writer(ctx, name, &record);
-  for (const std::string& member : members) set.remove(member);
+  for (const std::string& member : members) set.remove_drawn(member);
   set.finish();
 }
 

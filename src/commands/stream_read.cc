@@ -122,8 +122,9 @@ std::optional<std::vector<StreamId>> resolve_ids(Context& ctx, const Request& re
 }
 
 bool has_entries_behind(const StreamReader& stream, StreamId id) {
-  // The last entry may have gone, so its ID alone tells nothing.
-  return stream.length() != 0 && stream.notes().last > id && stream.last_entry() > id;
+  if (stream.length() == 0) return false;
+  // The first entry is there. The last one may have gone, so its ID alone tells nothing.
+  return stream.notes().first > id || (stream.notes().last > id && stream.last_entry() > id);
 }
 
 // Answers what stands behind the IDs; false when nothing does.

@@ -75,7 +75,7 @@ std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::Sorte
       return true;
     });
     types::SortedSetWriter writer = zset_writer(ctx, name, &before);
-    writer.remove(ranks);
+    taken.few.size() == 1 ? writer.remove(taken.few.front()) : writer.remove(ranks);
     left = writer.finish();
   }
   if (ctx.keys.data().failed()) return std::nullopt;

@@ -148,6 +148,12 @@ Status Store::load(int databases) {
   return {};
 }
 
+void Store::set_cache_capacity(uint64_t bytes) {
+  constexpr uint64_t kImageShare = 8;
+  images_.set_capacity(bytes / kImageShare);
+  cache_.set_capacity(bytes - bytes / kImageShare);
+}
+
 std::shared_ptr<const View> Store::view() {
   std::shared_ptr<View> view(new View(*this, enter()));
   view->created_ms_ = now_ms();

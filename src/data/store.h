@@ -16,6 +16,7 @@
 #include "src/data/view.h"
 #include "src/types/access_clock.h"
 #include "src/types/keyspace.h"
+#include "storage/collection_cache.h"
 #include "storage/engine.h"
 #include "storage/record_cache.h"
 
@@ -31,8 +32,11 @@ class Store {
   ~Store();
 
   storage::Engine& engine() { return *engine_; }
-  // In front of the engine's metadata space; empty until it is given a capacity.
+  // In front of the engine's metadata space, and of its elements; empty until they are given a
+  // capacity.
   storage::RecordCache& cache() { return cache_; }
+  storage::CollectionCache& images() { return images_; }
+  void set_cache_capacity(uint64_t bytes);  // of both
   // Where cache-only reads go: kDisk for an engine that has no probe.
   storage::Tier probe_tier() const { return probe_tier_; }
   bool can_probe() const { return probe_tier_ == storage::Tier::kCacheOnly; }
@@ -79,6 +83,7 @@ class Store {
 
   std::unique_ptr<storage::Engine> engine_;
   storage::RecordCache cache_{0};
+  storage::CollectionCache images_{0};
   const ClockMs clock_;
   storage::Tier probe_tier_;
   types::AccessClock access_;

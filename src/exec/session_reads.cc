@@ -116,7 +116,8 @@ bool Session::probe(const QueuedCommand& queued) {
   const storage::NoWaitReads::Scope scope(&probed_);
   bool answered = false;
   if (!run_view_ && has_one_key(*queued.row) && databases_.settled()) {
-    storage::KeyProbe data(services_.data.store.engine(), &services_.data.store.cache());
+    data::Store& store = services_.data.store;
+    storage::KeyProbe data(store.engine(), &store.cache(), &store.images());
     answered = try_read(queued, data, *databases_.map, nullptr, &data);
     if (!answered && data.missed() && !data.needs_snapshot()) {
       run_view_ = services_.data.store.view();

@@ -33,6 +33,8 @@ void write_engine(const InfoSource& source, InfoFields& out) {
                share(stats.cache_hits, stats.cache_hits + stats.cache_misses), 4);
   out.add("record_cache_bytes", source.services.data.store.cache().bytes());
   out.add("record_cache_hits", source.services.data.store.cache().hits());
+  out.add("collection_cache_bytes", source.services.data.store.images().bytes());
+  out.add("collection_cache_hits", source.services.data.store.images().hits());
   out.add("engine_memtable_bytes", stats.memtable_bytes);
   out.add("engine_bytes_read", stats.bytes_read);
   out.add("engine_bytes_written", stats.bytes_written);

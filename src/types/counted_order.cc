@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/types/packed.h"
 #include "storage/check.h"
 
 namespace ingot::types {
@@ -36,20 +35,6 @@ std::string bound_of(std::string_view item) {
 }
 
 }  // namespace
-
-bool CountedOrder::read_leaf(std::string_view record, const Each& each) {
-  if (record.size() < sizeof(uint32_t)) return false;
-  PackedReader reader(record.substr(sizeof(uint32_t)));
-  bool marked = false;
-  for (std::string_view item; reader.next(&item);) {
-    if (item.empty()) {
-      marked = true;
-    } else if (!each(item, std::exchange(marked, false))) {
-      return true;
-    }
-  }
-  return !reader.broken();
-}
 
 size_t CountedOrderForm::Leaf::bytes() const {
   size_t bytes = 0;
@@ -92,25 +77,39 @@ bool CountedOrder::on_level(Level level) const {
   return cursor_->valid() && cursor_->key()[kKeyPrefix - 1] == level;
 }
 
-CountedOrder::Node CountedOrder::node() {
+std::string_view CountedOrder::bound() const {
+  return cursor_->key().substr(kKeyPrefix);
+}
+
+uint64_t CountedOrder::count() {
   const std::string_view record = cursor_->value();
   const bool is_leaf = on_level(kLeaf);
-  Node node{.bound = std::string(cursor_->key().substr(kKeyPrefix))};
-  if (node.bound.empty() || record.size() < (is_leaf ? sizeof(uint32_t) : sizeof(uint64_t))) {
+  if (bound().empty() || record.size() < (is_leaf ? sizeof(uint32_t) : sizeof(uint64_t))) {
     data_.latch_error(Status(Status::Code::kCorruption, "unreadable order record"));
-    return {.bound = std::string(kLastBound)};
+    return 0;
   }
-  node.count = is_leaf ? storage::read_le32(record) : storage::read_le64(record);
-  return node;
+  return is_leaf ? storage::read_le32(record) : storage::read_le64(record);
+}
+
+CountedOrder::Node CountedOrder::node() {
+  const uint64_t its_count = count();
+  return {.bound = std::string(bound().empty() ? kLastBound : bound()), .count = its_count};
+}
+
+template <typename EachItem>
+void CountedOrder::read_leaf_here(const EachItem& each) {
+  (void)count();  // looks at the record
+  if (!read_leaf(cursor_->value(), each)) {
+    data_.latch_error(Status(Status::Code::kCorruption, "unreadable order record"));
+  }
 }
 
 CountedOrder::Leaf CountedOrder::leaf() {
   Leaf leaf{.bound = node().bound, .items = {}};
-  const bool readable = read_leaf(cursor_->value(), [&](std::string_view item, bool marked) {
+  read_leaf_here([&](std::string_view item, bool marked) {
     leaf.items.push_back({.bytes = std::string(item), .marked = marked});
     return true;
   });
-  if (!readable) data_.latch_error(Status(Status::Code::kCorruption, "unreadable order record"));
   return leaf;
 }
 
@@ -125,16 +124,16 @@ void CountedOrder::seek_behind(Level level, std::string_view bound) {
 }
 
 uint64_t CountedOrder::rank(std::string_view item) {
-  const std::string bound = bound_of(item);
+  const std::string its_bound = bound_of(item);
   uint64_t before = 0;
   std::string behind;
   for (const Level level : kDown) {
     seek_behind(level, behind);
     for (; on_level(level); cursor_->next()) {
-      Node at = node();
-      if (at.bound >= bound) break;
-      before += at.count;
-      behind = std::move(at.bound);
+      const uint64_t its_count = count();
+      if (bound() >= its_bound) break;
+      before += its_count;
+      behind = bound();
     }
     data_.check(*cursor_);
   }
@@ -148,7 +147,7 @@ uint64_t CountedOrder::rank(std::string_view item) {
 
 std::optional<size_t> CountedOrder::seek_rank(uint64_t rank) {
   if (rank == 0) {
-    for (seek_behind(kLeaf, {}); on_level(kLeaf) && node().count == 0; cursor_->next()) {
+    for (seek_behind(kLeaf, {}); on_level(kLeaf) && count() == 0; cursor_->next()) {
     }
     data_.check(*cursor_);
     return on_level(kLeaf) ? std::optional<size_t>(0) : std::nullopt;
@@ -157,11 +156,11 @@ std::optional<size_t> CountedOrder::seek_rank(uint64_t rank) {
   for (const Level level : kDown) {
     bool inside = false;
     for (seek_behind(level, behind); on_level(level); cursor_->next()) {
-      Node at = node();
-      inside = rank < at.count;
+      const uint64_t its_count = count();
+      inside = rank < its_count;
       if (inside) break;
-      rank -= at.count;
-      behind = std::move(at.bound);
+      rank -= its_count;
+      behind = bound();
     }
     data_.check(*cursor_);
     if (!inside) return std::nullopt;
@@ -181,24 +180,49 @@ std::optional<std::string> CountedOrder::at(uint64_t rank) {
 void CountedOrder::walk(uint64_t rank, bool reverse, const Each& each) {
   const auto index = seek_rank(rank);
   if (!index) return;
-  Leaf at = leaf();
+  std::vector<std::pair<std::string_view, bool>> items;  // of the leaf under the cursor
+  const auto read = [&] {
+    items.clear();
+    read_leaf_here([&](std::string_view item, bool marked) {
+      items.emplace_back(item, marked);
+      return true;
+    });
+  };
+  read();
   size_t next = *index;
   while (!data_.failed()) {
-    for (; next < at.items.size(); reverse ? --next : ++next) {  // below 0 it is beyond the end
-      if (!each(at.items[next].bytes, at.items[next].marked)) return;
+    for (; next < items.size(); reverse ? --next : ++next) {  // below 0 it is beyond the end
+      if (!each(items[next].first, items[next].second)) return;
     }
     reverse ? cursor_->prev() : cursor_->next();
     if (!on_level(kLeaf)) break;
-    at = leaf();
-    next = reverse ? at.items.size() - 1 : 0;
+    read();
+    next = reverse ? items.size() - 1 : 0;
+  }
+  data_.check(*cursor_);
+}
+
+void CountedOrder::walk_from(std::string_view item, const Each& each) {
+  bool wanted = true;
+  for (seek_leaf(std::max<std::string_view>(item, low_)); on_level(kLeaf) && !data_.failed();
+       cursor_->next()) {
+    read_leaf_here([&](std::string_view its, bool marked) {
+      wanted = its < item || each(its, marked);
+      return wanted;
+    });
+    if (!wanted) return;
   }
   data_.check(*cursor_);
 }
 
 std::optional<std::string> CountedOrder::item_in_leaf(size_t index) {
-  Leaf at = leaf();
-  if (index >= at.items.size()) return std::nullopt;
-  return std::move(at.items[index].bytes);
+  std::optional<std::string> found;
+  read_leaf_here([&](std::string_view item, bool) {
+    if (index-- != 0) return true;
+    found = item;
+    return false;
+  });
+  return found;
 }
 
 std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_t end) {

@@ -30,6 +30,7 @@
 
 #include "src/types/built_value.h"
 #include "src/types/order_index.h"
+#include "src/types/packed.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
@@ -69,6 +70,8 @@ class CountedOrder : protected CountedOrderForm {
   // Calls `each` for the items from that rank on, towards either end, until it returns false.
   using Each = std::function<bool(std::string_view item, bool marked)>;
   void walk(uint64_t rank, bool reverse, const Each& each);
+  // The same forward, from the first item that is not smaller than `item`.
+  void walk_from(std::string_view item, const Each& each);
 
   // For a reply that goes on reading later: the leaves that hold the items of the ranks
   // [first, end), not empty, and the first and the last of the items.
@@ -78,7 +81,20 @@ class CountedOrder : protected CountedOrderForm {
   };
   std::optional<Leaves> leaves(uint64_t first, uint64_t end);
   // The items in a leaf's record; false when it is none.
-  static bool read_leaf(std::string_view record, const Each& each);
+  template <typename EachItem>
+  static bool read_leaf(std::string_view record, const EachItem& each) {
+    if (record.size() < sizeof(uint32_t)) return false;
+    PackedReader reader(record.substr(sizeof(uint32_t)));
+    bool marked = false;
+    for (std::string_view item; reader.next(&item);) {
+      if (item.empty()) {
+        marked = true;
+      } else if (!each(item, std::exchange(marked, false))) {
+        return true;
+      }
+    }
+    return !reader.broken();
+  }
 
   void set_low(std::string_view low) { low_ = low; }
 
@@ -86,8 +102,13 @@ class CountedOrder : protected CountedOrderForm {
   std::string key(Level level, std::string_view bound) const;
   storage::Cursor& cursor();
   bool on_level(Level level) const;
-  Node node();  // that the cursor stands on
+  // Of the record that the cursor stands on; bound() is good until it moves.
+  std::string_view bound() const;
+  uint64_t count();
+  Node node();
   Leaf leaf();
+  template <typename EachItem>
+  void read_leaf_here(const EachItem& each);
   // Moves the cursor to the leaf of an item; false when the sequence has none yet.
   bool seek_leaf(std::string_view item);
   // Moves the cursor to the first record of a level behind a bound of a level above ("": to the

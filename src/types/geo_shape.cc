@@ -71,6 +71,9 @@ bool is_useless(const Neighbour& to, const GeoArea& area, const GeoArea& box) {
 
 std::optional<double> geo_distance_within(const GeoShape& shape, const GeoPlace& place) {
   if (!shape.is_box) {
+    // Farther to the north or south alone: spares the rest. (The factor is for what is rounded.)
+    const double north = kEarthRadiusM * radians(place.latitude - shape.center.latitude);
+    if (std::fabs(north) > shape.radius_m * 1.000001 + 1) return std::nullopt;
     const double distance = geo_distance(shape.center, place);
     return distance > shape.radius_m ? std::nullopt : std::optional(distance);
   }

@@ -93,6 +93,15 @@ bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* m
   const uint64_t width = few ? kHashes : std::max<uint64_t>(1, kHashes * kExpected / count);
   if (!sampling_) sampling_ = cursor();
   storage::Cursor& at = *sampling_;
+  const auto take = [&] {
+    member->assign(member_of(at.key()));
+    value->assign(at.value());
+    return true;
+  };
+  if (const size_t all = at.size().value_or(0); all != 0) {
+    at.go(random() % all);
+    return take();
+  }
   bool any = count != 0;
   for (int windows = 1; any && !data_.failed(); ++windows) {
     const uint64_t end = few ? kHashes : 1 + random() % (kHashes + width - 1);
@@ -100,9 +109,7 @@ bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* m
     for (at.seek(hash_key(id_, end > width ? end - width : 0)); at.valid(); at.next()) {
       if (hash_of(at.key()) >= end) break;
       if (before-- > 0) continue;
-      member->assign(member_of(at.key()));
-      value->assign(at.value());
-      return true;
+      return take();
     }
     data_.check(at);
     if (few) break;

@@ -11,7 +11,16 @@ namespace ingot::types {
 
 void append_varint(std::string* out, uint64_t value);
 // Takes the number off the front of `*bytes`; false when it is cut off.
-[[nodiscard]] bool take_varint(std::string_view* bytes, uint64_t* value);
+[[nodiscard]] inline bool take_varint(std::string_view* bytes, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(bytes->front());
+    bytes->remove_prefix(1);
+    *value |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
 
 void append_packed(std::string* out, std::string_view item);
 // What append_packed() adds for an item of so many bytes.
@@ -25,7 +34,15 @@ class PackedReader {
   explicit PackedReader(std::string_view bytes) : bytes_(bytes), rest_(bytes) {}
 
   // The next item, which points into the bytes; false at the end and when the bytes are broken.
-  [[nodiscard]] bool next(std::string_view* item);
+  [[nodiscard]] bool next(std::string_view* item) {
+    if (rest_.empty() || broken_) return false;
+    uint64_t length = 0;
+    broken_ = !take_varint(&rest_, &length) || length > rest_.size();
+    if (broken_) return false;
+    *item = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return true;
+  }
   // Where the next item begins.
   size_t position() const { return bytes_.size() - rest_.size(); }
   bool broken() const { return broken_; }

@@ -10,6 +10,7 @@
 #include "src/types/collection.h"
 #include "src/types/member_table.h"
 #include "src/types/packed.h"
+#include "storage/check.h"
 
 namespace ingot::types {
 
@@ -86,8 +87,8 @@ void SetReader::walk(const Each& each) {
 bool SetReader::random(std::mt19937_64& random, std::string* member) {
   if (is_large()) {
     std::string value;
-    MemberTable table(data_, record_.collection()->id);
-    return table.random(random, record_.collection()->count, member, &value);
+    if (!table_) table_.emplace(data_, record_.collection()->id);
+    return table_->random(random, record_.collection()->count, member, &value);
   }
   const uint64_t count = size();
   if (count == 0) return false;
@@ -169,6 +170,17 @@ bool SetWriter::remove(std::string_view member) {
   --count_;
   changed_ = true;
   return true;
+}
+
+void SetWriter::remove_drawn(std::string_view member) {
+  if (!after_.collection) {
+    const bool found = remove(member);
+    INGOT_CHECK(found);
+    return;
+  }
+  remove_member(keys_.overlay(), after_.collection->id, member);
+  --count_;
+  changed_ = true;
 }
 
 bool SetWriter::finish() {

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "src/types/keyspace.h"
+#include "src/types/member_table.h"
 #include "storage/codec.h"
 
 namespace ingot::types {
@@ -39,6 +40,7 @@ class SetReader {
  private:
   storage::Reader& data_;
   const Record& record_;
+  std::optional<MemberTable> table_;  // random() keeps it for its next call
 };
 
 // When a set takes its other forms: in Ingot, and as OBJECT ENCODING tells.
@@ -55,8 +57,9 @@ class SetWriter {
             const SetLimits& limits);
 
   uint64_t size() const { return count_; }
-  bool add(std::string_view member);     // true when it was not there
-  bool remove(std::string_view member);  // true when it was there
+  bool add(std::string_view member);           // true when it was not there
+  bool remove(std::string_view member);        // true when it was there
+  void remove_drawn(std::string_view member);  // the same of one that is there: it is not looked up
   // Stores what has changed. False when no member is left, and so no key.
   bool finish();
 

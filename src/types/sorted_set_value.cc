@@ -11,6 +11,18 @@ namespace ingot::types {
 
 using storage::Space;
 
+namespace {
+
+// No item between the bounds stands before the one, or at or behind the other.
+std::string first_item(const ScoreBound& min) {
+  return bits_item(ordered_bits(min.score) + (min.exclusive ? 1 : 0));
+}
+std::string end_item(const ScoreBound& max) {
+  return bits_item(ordered_bits(max.score) + (max.exclusive ? 0 : 1));
+}
+
+}  // namespace
+
 bool decode_score(std::string_view stored, double* score) {
   if (stored.size() != 1 + kScoreBytes) return false;
   *score = std::bit_cast<double>(storage::read_le64(stored.substr(1)));
@@ -83,10 +95,8 @@ std::optional<uint64_t> SortedSetReader::rank(std::string_view member) {
 RankRange SortedSetReader::between(const ScoreBound& min, const ScoreBound& max) {
   RankRange ranks;
   if (is_large()) {
-    const uint64_t low = ordered_bits(min.score) + (min.exclusive ? 1 : 0);
-    const uint64_t high = ordered_bits(max.score) + (max.exclusive ? 0 : 1);
-    ranks.first = order().rank(bits_item(low));
-    ranks.end = order().rank(bits_item(high));
+    ranks.first = order().rank(first_item(min));
+    ranks.end = order().rank(end_item(max));
   } else {
     for (const ScoredMember& each : small_) {
       ranks.first += min.exclusive ? each.score <= min.score : each.score < min.score;
@@ -155,6 +165,16 @@ void SortedSetReader::walk(const RankRange& ranks, bool reverse, const Each& eac
   if (left != 0 && !data_.failed()) data_.latch_error(corrupt_sorted_set());
 }
 
+void SortedSetReader::walk(const ScoreBound& min, const ScoreBound& max, const Each& each) {
+  if (!is_large()) return walk(between(min, max), false, each);
+  order().walk_from(first_item(min), [&, end = end_item(max)](std::string_view item, bool marked) {
+    if (item >= end) return false;
+    if (item.size() >= kScoreBytes) return each(item.substr(kScoreBytes), score_of(item, marked));
+    data_.latch_error(corrupt_sorted_set());
+    return false;
+  });
+}
+
 bool SortedSetReader::random(std::mt19937_64& random, ScoredMember* member) {
   if (!is_large()) {
     if (small_.empty()) return false;
@@ -162,8 +182,8 @@ bool SortedSetReader::random(std::mt19937_64& random, ScoredMember* member) {
     return true;
   }
   std::string stored;
-  MemberTable table(data_, id());
-  if (!table.random(random, size(), &member->member, &stored)) return false;
+  if (!table_) table_.emplace(data_, id());
+  if (!table_->random(random, size(), &member->member, &stored)) return false;
   if (decode_score(stored, &member->score)) return true;
   data_.latch_error(corrupt_sorted_set());
   return false;

@@ -26,6 +26,7 @@
 
 #include "src/types/counted_order.h"
 #include "src/types/keyspace.h"
+#include "src/types/member_table.h"
 #include "storage/codec.h"
 
 namespace ingot::types {
@@ -76,6 +77,8 @@ class SortedSetReader {
   using Each = std::function<bool(std::string_view member, double score)>;
   void walk(const RankRange& ranks, bool reverse, const Each& each);
   void walk(const Each& each) { walk({.first = 0, .end = size()}, false, each); }
+  // For those between two bounds, in order: finds no ranks, which cost more than few members do.
+  void walk(const ScoreBound& min, const ScoreBound& max, const Each& each);
   // Of a large one, and of ranks that are there: the records of the order space, for read_order().
   CountedOrder::Leaves leaves(const RankRange& ranks);
   // One member, each as likely as any other. False only after a failure.
@@ -88,7 +91,8 @@ class SortedSetReader {
   storage::Reader& data_;
   const Record& record_;
   std::vector<ScoredMember> small_;
-  std::string low_;  // no item stands before it
+  std::string low_;                   // no item stands before it
+  std::optional<MemberTable> table_;  // random() keeps it for its next call
 };
 
 // The members in a record of the order space, of those from `first` to `last`; false when it is
@@ -122,7 +126,8 @@ class SortedSetWriter {
   void put(std::string_view member, double score) { put(member, score, this->score(member)); }
   // The same when score() has just told what it had.
   void put(std::string_view member, double score, std::optional<double> old);
-  bool remove(std::string_view member);  // true when it was there
+  bool remove(std::string_view member);   // true when it was there
+  void remove(const ScoredMember& read);  // one that has just been read: it is not looked up
   // The members of these ranks; cheaper than one by one.
   void remove(const RankRange& ranks);
   // Stores what has changed. False when no member is left, and so no key.

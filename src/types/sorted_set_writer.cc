@@ -5,6 +5,7 @@
 #include "src/types/member_table.h"
 #include "src/types/sorted_set_bytes.h"
 #include "src/types/sorted_set_value.h"
+#include "storage/check.h"
 
 namespace ingot::types {
 
@@ -113,6 +114,16 @@ bool SortedSetWriter::remove(std::string_view member) {
   return true;
 }
 
+void SortedSetWriter::remove(const ScoredMember& read) {
+  if (!collection_) {
+    const bool found = remove(read.member);
+    INGOT_CHECK(found);
+    return;
+  }
+  erase_large(read.member, read.score);
+  changed_ = true;
+}
+
 void SortedSetWriter::remove(const RankRange& ranks) {
   if (ranks.size() == 0) return;
   changed_ = true;
@@ -125,7 +136,7 @@ void SortedSetWriter::remove(const RankRange& ranks) {
     return;
   }
   const auto first = order().at(ranks.first);
-  const auto last = order().at(ranks.end - 1);
+  const auto last = ranks.size() == 1 ? first : order().at(ranks.end - 1);
   if (!first || !last) {
     if (!keys_.data().failed()) keys_.data().latch_error(corrupt_sorted_set());
     return;

@@ -25,13 +25,14 @@ class RocksdbCursor : public Cursor {
     read.ignore_range_deletions = true;
     read.snapshot = snapshot;
     read.fill_cache = options.fill_cache;
+    read.max_skippable_internal_keys = options.skipped_max;
     read.read_tier = read_tier(options.tier);
     if (!lower_.empty()) read.iterate_lower_bound = &lower_slice_;
     if (!upper_.empty()) read.iterate_upper_bound = &upper_slice_;
     iterator_.reset(db->NewIterator(read, space));
   }
 
-  bool valid() const override { return iterator_->Valid(); }
+  bool valid() const override { return valid_; }
   void seek(std::string_view key) override {
     move([&] { iterator_->Seek(key); });
   }
@@ -59,12 +60,14 @@ class RocksdbCursor : public Cursor {
   void move(Step step) {
     const NoWaitReads::ForTier reads(tier_);
     step();
-    if (iterator_->Valid()) return;
+    valid_ = iterator_->Valid();
+    if (valid_) return;
     const rocksdb::Status status = iterator_->status();
     is_missing_ = status.IsIncomplete() || is_wanted(status);
   }
 
   const Tier tier_;
+  bool valid_ = false;
   bool is_missing_ = false;
   // RocksDB keeps pointers to the slices, and they point into the strings.
   const std::string lower_;

@@ -71,6 +71,14 @@ TEST_CASE("doubles have the 17 digits of Redis 7.0", "[writer]") {
   WRITES(real(std::numeric_limits<double>::quiet_NaN()), "$3\r\nnan\r\n", ",nan\r\n");
 }
 
+TEST_CASE("strings of every length", "[writer]") {
+  for (size_t length = 0; length <= 300; ++length) {
+    const std::string bytes(length, 'x');
+    CHECK(written(2, [&](RespWriter& w) { w.bulk(bytes); }) ==
+          "$" + std::to_string(length) + "\r\n" + bytes + "\r\n");
+  }
+}
+
 TEST_CASE("replies append, and the version may change between them", "[writer]") {
   std::string first = "+before\r\n";
   std::string second;
