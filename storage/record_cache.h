@@ -34,7 +34,9 @@ class RecordCache {
   RecordCache& operator=(const RecordCache&) = delete;
 
   // Whether all changes of the space's records come by here.
-  static bool takes(Space space) { return space == Space::kMeta || space == Space::kData; }
+  static bool takes(Space space) {
+    return space == Space::kMeta || space == Space::kData || space == Space::kOrder;
+  }
 
   using Ticket = uint64_t;
   // True and the record in `*value`; or false and a ticket for fill().

@@ -42,6 +42,13 @@ class CountedOrderForm {
  protected:
   enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
   static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
+  // A look-up walks records of each level: with a million items some 15, 25 and 25. A leaf is
+  // rewritten whole with each change in it, so it is small.
+  static constexpr size_t kLeafItems = 32;
+  static constexpr size_t kLeafBytes = 2048;
+  static constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 48};  // by level
+  static constexpr std::string_view kLastBound{"\1", 1};
+  static std::string bound_of(std::string_view item);
   using Node = OrderNode;
   struct Item {
     std::string bytes;
@@ -107,6 +114,7 @@ class CountedOrder : protected CountedOrderForm {
   uint64_t count();
   Node node();
   Leaf leaf();
+  void latch_unreadable();
   template <typename EachItem>
   void read_leaf_here(const EachItem& each);
   // Moves the cursor to the leaf of an item; false when the sequence has none yet.
@@ -144,10 +152,18 @@ class CountedOrderWriter : public CountedOrder {
   const OrderIndex::Nodes& nodes(Level level);
   // The record of an item on a level above the leaves; nothing when there is none yet.
   std::optional<Node> find_node(Level level, std::string_view item);
-  void insert(std::string_view item, bool marked);  // into its leaf alone
-  std::optional<Leaf> take(std::string_view item);  // out of its leaf alone
+  struct StoredLeaf {
+    std::string bound;
+    std::string record;
+  };
+  // Of an item; nothing when the sequence has none yet.
+  std::optional<StoredLeaf> find_leaf(std::string_view item);
+  static Leaf decoded(const StoredLeaf& stored);
+  void insert(std::string_view item, bool marked);        // into its leaf alone
+  std::optional<StoredLeaf> take(std::string_view item);  // out of its leaf alone
   void put(Level level, const Node& node);
   void put(const Leaf& leaf);
+  void put(const StoredLeaf& leaf);
   void erase(Level level, std::string_view bound);
   void split(Leaf leaf);
   void split(Level level, const Node& node);

@@ -160,6 +160,29 @@ TEST_CASE("an order index forgets what changed longest ago, and no more than it 
   CHECK(index.nodes(1, 1)->front().count == kOrders);
 }
 
+TEST_CASE("an order index knows some leaves, each collection's own", "[counted_order]") {
+  OrderIndex index;
+  CHECK(index.leaf_at(7, "a") == nullptr);
+  index.note_leaf(7, "m");
+  index.note_leaf(8, "p");
+  CHECK(*index.leaf_at(7, "a") == "m");
+  CHECK(*index.leaf_at(7, "m") == "m");
+  CHECK(index.leaf_at(7, "n") == nullptr);
+  CHECK(index.leaf_at(6, "a") == nullptr);
+  index.forget_leaf(7, "m");
+  CHECK(index.leaf_at(7, "a") == nullptr);
+  constexpr uint64_t kMany = 100'000;
+  for (uint64_t i = 0; i < kMany; ++i) index.note_leaf(9, numbered(i));
+  uint64_t known = 0;
+  for (uint64_t i = 0; i < kMany; ++i) {
+    const std::string* found = index.leaf_at(9, numbered(i));
+    known += found != nullptr && *found == numbered(i);
+  }
+  CHECK(known >= 32'000);
+  CHECK(known <= 33'000);
+  CHECK(*index.leaf_at(9, numbered(kMany - 1)) == numbered(kMany - 1));
+}
+
 }  // namespace
 
 TEST_CASE("ranks stay right while elements come and go", "[counted_order]") {

@@ -30,7 +30,7 @@ TEST_CASE("a sorted set whose engine fails is left as it was", "[sorted_set]") {
       set.change([](SortedSetWriter& writer) {
         writer.remove(numbered(0));
         writer.put(numbered(1), 50);
-        for (int i = 0; i < 5; ++i) writer.put("new" + std::to_string(i), 2);
+        for (int i = 0; i < 8; ++i) writer.put("new" + std::to_string(i), 2);
       });
       failed = set.engine().read_failed();
       set.engine().fail_reads_after(-1);

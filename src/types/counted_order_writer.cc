@@ -1,0 +1,290 @@
+// Changing an order: items go into and out of the record of a leaf, whose bounds and counts follow.
+#include "src/types/counted_order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/check.h"
+
+namespace ingot::types {
+
+using storage::Lookup;
+using storage::Space;
+using storage::Status;
+
+namespace {
+
+// Leaves seldom join, so that few split again and few records come and go.
+constexpr size_t kLeafItemsMin = 4;
+constexpr size_t kLeafItemsJoined = 16;
+constexpr size_t kLeafBytesJoined = 1024;
+
+constexpr size_t kCountBytes = sizeof(uint32_t);  // of a leaf's record, before its items
+
+size_t items_in(std::string_view record) {
+  return storage::read_le32(record);
+}
+
+void set_items(std::string* record, size_t items) {
+  std::string count;
+  storage::append_le32(&count, static_cast<uint32_t>(items));
+  record->replace(0, kCountBytes, count);
+}
+
+// Where an item stands in a leaf's record, its mark included; where it would, when it does not.
+struct Place {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+std::optional<Place> find_place(std::string_view record, std::string_view item) {
+  if (record.size() < kCountBytes) return std::nullopt;
+  PackedReader reader(record.substr(kCountBytes));
+  size_t begin = kCountBytes;
+  for (std::string_view its; reader.next(&its);) {
+    if (its.empty()) continue;  // the mark of the next
+    const size_t end = kCountBytes + reader.position();
+    if (its >= item) return Place{.begin = begin, .end = its == item ? end : begin};
+    begin = end;
+  }
+  return reader.broken() ? std::nullopt : std::optional(Place{.begin = begin, .end = begin});
+}
+
+}  // namespace
+
+const OrderIndex::Nodes& CountedOrderWriter::nodes(Level level) {
+  if (index_.nodes(id_, level) == nullptr) {
+    OrderIndex::Nodes all;
+    if (!index_.is_left_unread()) {
+      for (cursor().seek(key(level, {})); on_level(level); cursor_->next()) all.push_back(node());
+      data_.check(*cursor_);
+    }
+    if (data_.missed()) index_.note_missed();
+    const auto end = key(static_cast<Level>(level + 1), {});
+    if (data_.failed() || overlay_.changes(Space::kOrder, key(level, {}), end)) {
+      index_.load(id_, level, std::move(all));
+    } else {
+      index_.load_committed(id_, level, std::move(all));
+    }
+  }
+  return *index_.nodes(id_, level);
+}
+
+std::optional<CountedOrder::Node> CountedOrderWriter::find_node(Level level,
+                                                                std::string_view item) {
+  const OrderIndex::Nodes& all = nodes(level);
+  const auto found = OrderIndex::find(all, bound_of(item));
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
+void CountedOrderWriter::put(Level level, const Node& node) {
+  INGOT_CHECK(!node.bound.empty());
+  overlay_.put(Space::kOrder, key(level, node.bound), encode(node));
+  index_.set(id_, level, node);
+}
+
+void CountedOrderWriter::put(const Leaf& leaf) {
+  overlay_.put(Space::kOrder, key(kLeaf, leaf.bound), encode(leaf));
+}
+
+void CountedOrderWriter::erase(Level level, std::string_view bound) {
+  overlay_.remove(Space::kOrder, key(level, bound));
+  if (level != kLeaf) index_.erase(id_, level, bound);
+}
+
+// A leaf that is known is looked up by its bound. It is the item's when its own first item is not
+// behind that: then no bound lies between. So what is known may be out of date.
+std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std::string_view item) {
+  if (const std::string* known = index_.leaf_at(id_, bound_of(item))) {
+    StoredLeaf leaf{.bound = *known, .record = {}};
+    bool is_it = false;
+    const Lookup found = overlay_.probe(Space::kOrder, key(kLeaf, leaf.bound), &leaf.record);
+    if (found == Lookup::kFound) {
+      read_leaf(leaf.record, [&](std::string_view first, bool) {
+        is_it = first <= item;
+        return false;
+      });
+    }
+    if (is_it) return leaf;
+    if (found == Lookup::kAbsent) index_.forget_leaf(id_, leaf.bound);
+  }
+  if (!seek_leaf(item)) return std::nullopt;
+  (void)count();  // looks at the record
+  index_.note_leaf(id_, bound());
+  return StoredLeaf{.bound = std::string(bound()), .record = std::string(cursor_->value())};
+}
+
+CountedOrder::Leaf CountedOrderWriter::decoded(const StoredLeaf& stored) {
+  Leaf leaf{.bound = stored.bound, .items = {}};
+  read_leaf(stored.record, [&](std::string_view item, bool marked) {
+    leaf.items.push_back({.bytes = std::string(item), .marked = marked});
+    return true;
+  });
+  return leaf;
+}
+
+void CountedOrderWriter::put(const StoredLeaf& leaf) {
+  overlay_.put(Space::kOrder, key(kLeaf, leaf.bound), leaf.record);
+}
+
+void CountedOrderWriter::insert(std::string_view item, bool marked) {
+  StoredLeaf at = find_leaf(item).value_or(
+      StoredLeaf{.bound = std::string(kLastBound), .record = encode(Leaf{})});
+  const auto place = find_place(at.record, item);
+  if (!place) return latch_unreadable();
+  std::string packed;
+  if (marked) append_packed(&packed, {});
+  append_packed(&packed, item);
+  at.record.insert(place->begin, packed);
+  const size_t items = items_in(at.record) + 1;
+  set_items(&at.record, items);
+  if (items > kLeafItems || (items > 1 && at.record.size() - kCountBytes > kLeafBytes)) {
+    split(decoded(at));
+  } else {
+    put(at);
+  }
+}
+
+std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::take(std::string_view item) {
+  auto at = find_leaf(item);
+  const auto place = at ? find_place(at->record, item) : Place{};
+  if (!place) {
+    latch_unreadable();
+    return std::nullopt;
+  }
+  if (place->begin == place->end || items_in(at->record) == 0) {
+    data_.latch_error(Status(Status::Code::kCorruption, "an order lacks an item"));
+    return std::nullopt;
+  }
+  at->record.erase(place->begin, place->end - place->begin);
+  set_items(&at->record, items_in(at->record) - 1);
+  put(*at);
+  return at;
+}
+
+void CountedOrderWriter::change(Level level, std::string_view item, int64_t by) {
+  Node node = find_node(level, item).value_or(Node{.bound = std::string(kLastBound)});
+  if (by < 0 && node.count < static_cast<uint64_t>(-by)) {
+    return data_.latch_error(Status(Status::Code::kCorruption, "an order count is too low"));
+  }
+  node.count += static_cast<uint64_t>(by);
+  put(level, node);
+  if (node.count > kNodeMax[level]) split(level, node);
+}
+
+void CountedOrderWriter::add(std::string_view item, bool marked) {
+  insert(item, marked);
+  // From below, because a split counts what is there.
+  for (const Level level : {kMiddle, kTop}) change(level, item, 1);
+}
+
+void CountedOrderWriter::remove(std::string_view item) {
+  const auto at = take(item);
+  if (!at) return;
+  for (const Level level : {kMiddle, kTop}) change(level, item, -1);
+  if (items_in(at->record) < kLeafItemsMin) shrink(decoded(*at), item);
+}
+
+void CountedOrderWriter::remove_between(std::string_view first, std::string_view last,
+                                        const std::function<void(std::string_view item)>& each) {
+  std::string from(first);
+  while (!data_.failed() && seek_leaf(from)) {
+    Leaf at = leaf();
+    const auto begin = std::ranges::lower_bound(at.items, from, {}, &Item::bytes);
+    const auto end = std::ranges::upper_bound(at.items, last, {}, &Item::bytes);
+    if (end != at.items.end() && begin >= end) return;  // the next item stays
+    const bool is_done = end != at.items.end() || at.bound == kLastBound;
+    // Behind this leaf, which may go.
+    std::string next = is_done ? std::string() : at.bound.substr(1) + '\0';
+    const auto count = static_cast<int64_t>(std::distance(begin, end));
+    if (count > 0) {
+      const std::string item = begin->bytes;
+      for (auto gone = begin; gone != end; ++gone) each(gone->bytes);
+      at.items.erase(begin, end);
+      put(at);
+      for (const Level level : {kMiddle, kTop}) change(level, item, -count);
+      if (at.items.size() < kLeafItemsMin) shrink(at, item);
+    }
+    if (is_done || next > last) return;
+    from = std::move(next);
+  }
+}
+
+void CountedOrderWriter::move(std::string_view from, std::string_view to, bool marked) {
+  const auto differs = [&](Level level) {
+    const OrderIndex::Nodes& all = nodes(level);
+    return OrderIndex::find(all, bound_of(from)) != OrderIndex::find(all, bound_of(to));
+  };
+  std::vector<Level> changed;
+  for (const Level level : {kMiddle, kTop}) {
+    if (differs(level)) changed.push_back(level);
+  }
+  const auto at = take(from);
+  if (!at) return;
+  for (const Level level : changed) change(level, from, -1);
+  if (items_in(at->record) < kLeafItemsMin) shrink(decoded(*at), from);
+  insert(to, marked);
+  for (const Level level : changed) change(level, to, 1);
+}
+
+void CountedOrderWriter::split(Leaf at) {
+  INGOT_CHECK(at.items.size() > 1);  // neither half is empty
+  const auto half = at.items.begin() + static_cast<ptrdiff_t>(at.items.size() / 2);
+  Leaf left{.bound = bound_of(std::prev(half)->bytes), .items = {at.items.begin(), half}};
+  at.items.erase(at.items.begin(), half);
+  index_.note_leaf(id_, left.bound);
+  put(left);
+  put(at);
+}
+
+// At a bound of the level below, near the middle.
+void CountedOrderWriter::split(Level level, const Node& node) {
+  const OrderIndex::Nodes& all = nodes(level);
+  const auto at = OrderIndex::find(all, node.bound);
+  const std::string behind = at == all.begin() ? std::string() : std::prev(at)->bound;
+  Node left;
+  const auto reaches_half = [&](const Node& below) {
+    left.bound = below.bound;
+    left.count += below.count;
+    return left.count >= node.count / 2;
+  };
+  if (level == kTop) {
+    const OrderIndex::Nodes& middle = nodes(kMiddle);
+    const auto first = OrderIndex::find(middle, behind + '\0');
+    (void)std::find_if(first, middle.end(), reaches_half);
+  } else {
+    for (seek_behind(kLeaf, behind); on_level(kLeaf) && !reaches_half(this->node());) {
+      cursor_->next();
+    }
+    data_.check(*cursor_);
+  }
+  if (left.bound.empty() || left.bound >= node.bound || left.count >= node.count) return;
+  put(level, left);
+  put(level, {.bound = node.bound, .count = node.count - left.count});
+}
+
+// A record whose bound is one of the level above goes only with that one; the last ones stay.
+void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
+  const Node middle = find_node(kMiddle, item).value_or(Node{.bound = std::string(kLastBound)});
+  const Node top = find_node(kTop, item).value_or(Node{.bound = std::string(kLastBound)});
+  if (middle.count == 0 && middle.bound != top.bound) {
+    for (const Level level : {kMiddle, kLeaf}) erase(level, middle.bound);
+  }
+  if (top.count == 0 && !top.is_last()) {
+    for (const Level level : kDown) erase(level, top.bound);
+  }
+  if (at.bound == middle.bound) return;
+  if (at.items.empty()) return erase(kLeaf, at.bound);
+  seek_behind(kLeaf, at.bound);
+  if (!on_level(kLeaf)) return data_.check(*cursor_);
+  Leaf next = leaf();
+  if (at.items.size() + next.items.size() > kLeafItemsJoined ||
+      at.bytes() + next.bytes() > kLeafBytesJoined) {
+    return;
+  }
+  next.items.insert(next.items.begin(), at.items.begin(), at.items.end());
+  erase(kLeaf, at.bound);
+  put(next);
+}
+
+}  // namespace ingot::types
