@@ -22,9 +22,10 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = 8 << 20;  // a group commits when its changes reach this
-constexpr int64_t kTurnMs = 8;              // a job runs; then it is others' turn
-constexpr size_t kExpireBatch = 256;        // index entries taken in one group
-constexpr int64_t kExpireRetryMs = 100;     // after an expiry that had to be put off
+constexpr std::chrono::milliseconds kGatherMax{1};
+constexpr int64_t kTurnMs = 8;           // a job runs; then it is others' turn
+constexpr size_t kExpireBatch = 256;     // index entries taken in one group
+constexpr int64_t kExpireRetryMs = 100;  // after an expiry that had to be put off
 
 uint64_t micros_since(Steady::time_point start) {
   return static_cast<uint64_t>(
@@ -122,7 +123,7 @@ void Writer::enqueue(Item item) {
     std::unique_lock lock(mutex_);
     if (!stopped_) {
       queue_.push_back(std::move(item));
-      const bool wake = std::exchange(sleeping_, false);
+      const bool wake = queue_.size() >= wake_at_ && std::exchange(sleeping_, false);
       lock.unlock();
       if (wake) wake_.notify_one();
       return;
@@ -192,6 +193,8 @@ int64_t Writer::next_expire_ms() const {
 
 std::vector<Writer::Item> Writer::take(bool* stopping) {
   std::unique_lock lock(mutex_);
+  // Whoever was answered with the last group will soon be back.
+  const size_t expected = queue_.size() + group_items_;
   while (queue_.empty() && !stopping_) {
     const int64_t wait_ms =
         std::min({next_expire_ms(), blocked_.next_deadline_ms(), settling_.next_recount_ms()}) -
@@ -202,10 +205,24 @@ std::vector<Writer::Item> Writer::take(bool* stopping) {
     wake_.wait_for(lock, std::chrono::milliseconds(std::min<int64_t>(wait_ms, 60'000)));
     sleeping_ = false;
   }
+  if (!queue_.empty() && policy_ == FsyncPolicy::kAlways) gather(lock, expected);
+  group_items_ = queue_.size();
   decide_refusals();
   *stopping = stopping_;
   if (stopping_ && queue_.empty()) stopped_ = true;
   return std::exchange(queue_, {});
+}
+
+// A group costs one sync, however many are in it: so it is worth a part of that to have them all in
+// one, instead of halves in turn.
+void Writer::gather(std::unique_lock<std::mutex>& lock, size_t expected) {
+  const auto patience = std::min<std::chrono::microseconds>(
+      std::chrono::microseconds(commit_micros_ / 4), kGatherMax);
+  wake_at_ = expected;
+  sleeping_ = true;
+  wake_.wait_for(lock, patience, [&] { return queue_.size() >= expected || stopping_; });
+  sleeping_ = false;
+  wake_at_ = 1;
 }
 
 void Writer::run() {
@@ -399,6 +416,7 @@ void Writer::commit() {
 }
 
 void Writer::count_commit(uint64_t micros) {
+  commit_micros_ = micros;
   metrics::Stats& stats = services_.data.stats;
   metrics::add(stats.writer_commit_micros, micros);
   metrics::add(stats.groups);
