@@ -139,9 +139,10 @@ class CountedOrderWriter : public CountedOrder {
                      std::string_view low)
       : CountedOrder(overlay, id, low), overlay_(overlay), index_(index) {}
 
-  // Requires that the item is not there, or that it is.
+  // Requires that the item is not there.
   void add(std::string_view item, bool marked = false);
-  void remove(std::string_view item);
+  // Requires that it is there. The item behind it, where that is cheap to tell.
+  std::optional<std::string> remove(std::string_view item);
   // Removes the items from `first` to `last`, leaf by leaf, and calls `each` with them.
   void remove_between(std::string_view first, std::string_view last,
                       const std::function<void(std::string_view item)>& each);
@@ -155,6 +156,7 @@ class CountedOrderWriter : public CountedOrder {
   struct StoredLeaf {
     std::string bound;
     std::string record;
+    std::optional<std::string> item_behind = std::nullopt;  // what was taken out of it
   };
   // Of an item; nothing when the sequence has none yet.
   std::optional<StoredLeaf> find_leaf(std::string_view item);

@@ -158,6 +158,12 @@ std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::take(std::stri
   }
   at->record.erase(place->begin, place->end - place->begin);
   set_items(&at->record, items_in(at->record) - 1);
+  PackedReader behind(std::string_view(at->record).substr(place->begin));
+  for (std::string_view next; behind.next(&next);) {
+    if (next.empty()) continue;  // a mark
+    at->item_behind = next;
+    break;
+  }
   put(*at);
   return at;
 }
@@ -178,11 +184,12 @@ void CountedOrderWriter::add(std::string_view item, bool marked) {
   for (const Level level : {kMiddle, kTop}) change(level, item, 1);
 }
 
-void CountedOrderWriter::remove(std::string_view item) {
+std::optional<std::string> CountedOrderWriter::remove(std::string_view item) {
   const auto at = take(item);
-  if (!at) return;
+  if (!at) return std::nullopt;
   for (const Level level : {kMiddle, kTop}) change(level, item, -1);
   if (items_in(at->record) < kLeafItemsMin) shrink(decoded(*at), item);
+  return at->item_behind;
 }
 
 void CountedOrderWriter::remove_between(std::string_view first, std::string_view last,

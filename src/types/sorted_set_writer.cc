@@ -87,9 +87,11 @@ void SortedSetWriter::put_large(std::string_view member, double score, std::opti
 void SortedSetWriter::erase_large(std::string_view member, double score) {
   const std::string item = item_of(score, member);
   remove_member(keys_.overlay(), id(), member);
-  order().remove(item);
+  auto behind = order().remove(item);
   --collection_->count;
-  lowest_removed_ = lowest_removed_ || item == low_;
+  if (item != low_) return;
+  if (behind) low_ = std::move(*behind);
+  lowest_removed_ = lowest_removed_ || !behind;
 }
 
 void SortedSetWriter::make_large() {

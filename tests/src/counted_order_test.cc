@@ -28,7 +28,9 @@ class Sequence {
   }
   void remove(std::string item) {
     if (model_.erase(item) == 0) return;
-    order().remove(item);
+    const auto behind = order().remove(item);
+    const auto next = model_.upper_bound(item);
+    if (behind) REQUIRE((next != model_.end() && *next == *behind));
   }
   void remove_between(const std::string& first, const std::string& last) {
     std::vector<std::string> gone;
