@@ -55,6 +55,19 @@ class TreeIterator : public Rep::Iterator {
   MemtableTree::Cursor cursor_;
 };
 
+// For RocksDB's look-ups, which never delete the iterator that they ask for (7.8): it stands in
+// memory that is used again, and may be deleted or not.
+class LentIterator : public TreeIterator {
+ public:
+  using TreeIterator::TreeIterator;
+  static void* operator new(size_t /*bytes*/) {
+    // One look-up at a time on a thread.
+    alignas(LentIterator) thread_local char place[sizeof(LentIterator)];
+    return place;
+  }
+  static void operator delete(void* /*place*/) {}
+};
+
 class TreeMemtable : public Rep {
  public:
   explicit TreeMemtable(rocksdb::Allocator* allocator)
@@ -73,6 +86,10 @@ class TreeMemtable : public Rep {
            MemtableTree::internal_key_of(cursor.entry()) == internal_key;
   }
   size_t ApproximateMemoryUsage() override { return 0; }  // all of it is the arena's
+  // Without a prefix extractor nothing but a look-up asks for it.
+  Iterator* GetDynamicPrefixIterator(rocksdb::Arena* /*arena*/) override {
+    return new LentIterator(tree_);
+  }
   Iterator* GetIterator(rocksdb::Arena* arena) override {
     if (arena == nullptr) return new TreeIterator(tree_);
     // An arena is an allocator, which only RocksDB's own headers say.

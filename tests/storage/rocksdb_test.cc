@@ -1,6 +1,7 @@
 // What only RocksDB does: checkpoints, direct reads, pacing, live settings, the memory bound.
-#include <catch2/catch.hpp>
+#include <malloc.h>
 
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
 
@@ -33,6 +34,22 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 }  // namespace
+
+TEST_CASE("RocksDB: look-ups in a memtable leave nothing behind") {
+  TestEngine engine("rocksdb");
+  REQUIRE(engine.put(kData, "key", "value").ok());
+  const auto look_up = [&] {
+    std::string value;
+    for (int i = 0; i < 100'000; ++i) {
+      REQUIRE(engine->get(nullptr, kData, "key", Tier::kDisk, &value, nullptr) == Lookup::kFound);
+    }
+  };
+  look_up();
+  const size_t before = mallinfo2().uordblks;
+  look_up();
+  const size_t after = mallinfo2().uordblks;
+  CHECK(after < before + (100 << 10));
+}
 
 TEST_CASE("RocksDB: a checkpoint opens as a database of its own") {
   TestEngine engine("rocksdb");
