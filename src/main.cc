@@ -76,7 +76,8 @@ void announce(const Config& config, const Settings& settings, const Instance& in
   if (!ignored.empty()) log::notice("Accepted, without a meaning here:{}", ignored);
   log::notice("Engine {} in {}, {} MB of memory, {} I/O threads, {} reader threads",
               settings.engine, ingot::settings::data_path(settings),
-              instance.memory_limit_bytes() >> 20, settings.io_threads, settings.reader_threads);
+              instance.memory_limit_bytes() >> 20, settings.io_threads,
+              settings.reader_threads == 0 ? "auto" : std::to_string(settings.reader_threads));
   log::notice("Ready to accept connections");
 }
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <system_error>
 #include <thread>
 
 namespace ingot::storage {
@@ -91,11 +92,12 @@ std::vector<File> scratch_file(const std::string& directory, const std::atomic<b
   std::ranges::generate(piece, std::ref(random));  // a disk may leave zeros out
   const size_t piece_bytes = piece.size() * sizeof(uint64_t);
   for (bytes = 0; bytes < kScratchBytes && !stop; bytes += piece_bytes) {
-    if (write(written.get(), piece.data(), piece_bytes) != static_cast<ssize_t>(piece_bytes)) {
+    if (write(written.get(), piece.data(), piece_bytes) != static_cast<ssize_t>(piece_bytes) ||
+        fdatasync(written.get()) != 0) {
       return {};
     }
   }
-  if (stop || files.empty() || fdatasync(written.get()) != 0) return {};
+  if (stop || files.empty()) return {};
   posix_fadvise(written.get(), 0, 0, POSIX_FADV_DONTNEED);
   files.front().blocks = bytes / kReadBytes;
   return files;
@@ -132,8 +134,12 @@ std::vector<DeviceRate> measure_device(const std::string& directory,
     std::atomic<bool> over = false;
     const auto begun = std::chrono::steady_clock::now();
     std::vector<std::thread> readers;
-    for (int i = 0; i < threads; ++i) {
-      readers.emplace_back([&, mine = ++seed] { read_blocks(files, mine, over, &reads, &failed); });
+    try {
+      for (int i = 0; i < threads; ++i) {
+        readers.emplace_back(
+            [&, mine = ++seed] { read_blocks(files, mine, over, &reads, &failed); });
+      }
+    } catch (const std::system_error&) {  // as many as there may be
     }
     while (!stop && std::chrono::steady_clock::now() - begun < kStep) {
       std::this_thread::sleep_for(kStep / 10);
@@ -141,6 +147,7 @@ std::vector<DeviceRate> measure_device(const std::string& directory,
     over = true;
     for (std::thread& reader : readers) reader.join();
     if (stop || failed) return {};
+    if (readers.size() < static_cast<size_t>(threads)) break;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
     curve.push_back({threads, static_cast<double>(reads) / took.count()});
   }

@@ -88,10 +88,12 @@ MemoryPlan plan_memory(uint64_t cache_bytes) {
   // As large as the level 0 that is merged into it, so that each byte is rewritten few times.
   plan.level_base = std::max<uint64_t>(64 * kMiB, kMemtablesPerSpace * plan.memtable);
   // RocksDB slows writes down further with each table that comes meanwhile, to next to nothing.
-  // Small tables may wait in greater number for a merge that takes as long as ever.
-  plan.level0_slowdown =
-      static_cast<int>(std::clamp<uint64_t>(plan.level_base / plan.memtable, 20, 48));
-  plan.level0_stop = 2 * plan.level0_slowdown - 4;
+  // Small tables may wait in greater number for a merge that takes as long as ever; but what is
+  // pinned of each must leave room in the cache.
+  constexpr uint64_t kCacheOfTable = 768 * kKiB;
+  plan.level0_slowdown = static_cast<int>(std::clamp<uint64_t>(
+      std::min(plan.level_base / plan.memtable, cache_bytes / kCacheOfTable), 20, 48));
+  plan.level0_stop = plan.level0_slowdown + 16;
   plan.wal_max = std::max<uint64_t>(64 * kMiB, plan.memtables);
   // A dozen files at once: 2 MB for each doubled what a server of 32 MB took in all.
   plan.readahead = std::clamp<uint64_t>(cache_bytes / 256, 256 * kKiB, 2 * kMiB);
@@ -105,7 +107,7 @@ SharedParts make_shared_parts(const EngineOptions& options) {
   cache.num_shard_bits = shard_bits(options.cache_bytes);
   // Never strict: a read must not fail because the cache is full of pinned blocks.
   cache.strict_capacity_limit = false;
-  cache.high_pri_pool_ratio = 0.8;  // filters and index stay longer than data
+  cache.high_pri_pool_ratio = 0.5;  // filters and index stay longer than data
   parts.cache = rocksdb::NewLRUCache(cache);
   // No stall: a memtable that an open cursor pins would hold writes for as long as the cursor
   // lives, and the writer's own cursor would hold them for ever.
