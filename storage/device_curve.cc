@@ -75,7 +75,7 @@ std::vector<File> large_files(const std::string& directory) {
   return files;
 }
 
-// Its name is gone at once, so nothing is left of it whatever happens.
+// Its name is gone at once: a crash leaves an empty file at most, which no engine looks at.
 std::vector<File> scratch_file(const std::string& directory, const std::atomic<bool>& stop) {
   std::vector<File> files;
   std::error_code error;

@@ -6,16 +6,20 @@
 
 namespace ingot::server {
 
-void ReaderTuner::follow(int reader_threads) {
-  stop();
-  if (reader_threads != kAuto) return pool_.resize(reader_threads);
-  stopping_ = false;
-  measuring_ = std::thread([this] { measure(); });
-}
-
-void ReaderTuner::stop() {
+ReaderTuner::~ReaderTuner() {
   stopping_ = true;
   if (measuring_.joinable()) measuring_.join();
+}
+
+void ReaderTuner::follow(int reader_threads) {
+  stopping_ = true;
+  if (reader_threads != kAuto) {
+    const std::lock_guard lock(mutex_);
+    return pool_.resize(reader_threads);
+  }
+  if (measuring_.joinable()) measuring_.join();
+  stopping_ = false;
+  measuring_ = std::thread([this] { measure(); });
 }
 
 void ReaderTuner::measure() {
@@ -32,7 +36,8 @@ void ReaderTuner::measure() {
     rates += fmt::format(" {}: {:.0f}", each.threads, each.reads_per_second);
   }
   metrics::log::notice("reader-threads auto: {} (reads a second by threads:{})", threads, rates);
-  pool_.resize(threads);
+  const std::lock_guard lock(mutex_);
+  if (!stopping_) pool_.resize(threads);
 }
 
 }  // namespace ingot::server

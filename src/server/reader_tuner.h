@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -12,27 +13,26 @@ namespace ingot::server {
 
 class ReaderTuner {
  public:
-  // Of the disk under `directory`. Both threads that call follow() in turn and the pool's other
-  // owners agree among themselves; `pool` outlives this.
+  // Of the disk under `directory`. `pool` outlives this, and nobody else resizes it.
   ReaderTuner(data::ReaderPool& pool, std::string directory)
       : pool_(pool), directory_(std::move(directory)) {}
-  ~ReaderTuner() { stop(); }
+  ~ReaderTuner();
   ReaderTuner(const ReaderTuner&) = delete;
   ReaderTuner& operator=(const ReaderTuner&) = delete;
 
   // So many threads; kAuto: as many as a measurement finds, which takes some two seconds on a
-  // thread of its own. One thread at a time.
+  // thread of its own. One thread at a time; does not wait for a measurement but to begin another.
   static constexpr int kAuto = 0;
   static constexpr int kUntilMeasured = 10;
   void follow(int reader_threads);
 
  private:
-  void stop();
   void measure();
 
   data::ReaderPool& pool_;
   const std::string directory_;
-  std::atomic<bool> stopping_ = false;
+  std::mutex mutex_;                    // held while the pool is resized
+  std::atomic<bool> stopping_ = false;  // what is being measured is not wanted any more
   std::thread measuring_;
 };
 

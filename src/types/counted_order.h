@@ -46,6 +46,10 @@ class CountedOrderForm {
   // rewritten whole with each change in it, so it is small.
   static constexpr size_t kLeafItems = 32;
   static constexpr size_t kLeafBytes = 2048;
+  // Leaves seldom join, so that few split again and few records come and go.
+  static constexpr size_t kLeafItemsMin = kLeafItems / 8;
+  static constexpr size_t kLeafItemsJoined = kLeafItems / 2;
+  static constexpr size_t kLeafBytesJoined = kLeafBytes / 2;
   static constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 48};  // by level
   static constexpr std::string_view kLastBound{"\1", 1};
   static std::string bound_of(std::string_view item);

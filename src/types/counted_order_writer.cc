@@ -14,11 +14,6 @@ using storage::Status;
 
 namespace {
 
-// Leaves seldom join, so that few split again and few records come and go.
-constexpr size_t kLeafItemsMin = 4;
-constexpr size_t kLeafItemsJoined = 16;
-constexpr size_t kLeafBytesJoined = 1024;
-
 constexpr size_t kCountBytes = sizeof(uint32_t);  // of a leaf's record, before its items
 
 size_t items_in(std::string_view record) {
