@@ -92,6 +92,11 @@ void Overlay::put(Space space, std::string_view key, std::string_view value) {
   change(space, key, {.value = arena_.copy(value)});
 }
 
+void Overlay::put_new(Space space, std::string_view key, std::string_view value) {
+  INGOT_CHECK(!value.empty());
+  change(space, key, {.value = arena_.copy(value), .is_new = true});
+}
+
 void Overlay::remove(Space space, std::string_view key) {
   change(space, key, {.removed = true});
 }
@@ -101,6 +106,7 @@ void Overlay::change(Space space, std::string_view key, Change change) {
   auto found = changes_.find(hashed);
   if (found != changes_.end()) {
     undo_.push_back({.key = found->first, .before = found->second, .existed = true});
+    change.is_new = found->second.is_new;
     found->second = change;
     return;
   }
@@ -171,17 +177,33 @@ void Overlay::write_to(Batch* batch) const {
   }
 }
 
+void Overlay::read_ahead(Space space, std::string_view lower, std::string_view upper,
+                         const std::function<void(std::string_view key)>& each) {
+  if (cache_ == nullptr) return;
+  constexpr size_t kBytesMax = 16 << 10;
+  const auto at = engine_.new_cursor(space, {.snapshot = nullptr,
+                                             .lower = std::string(lower),
+                                             .upper = std::string(upper),
+                                             .tier = tier_});
+  size_t bytes = 0;
+  for (at->seek(lower); at->valid() && bytes < kBytesMax; at->next()) {
+    cache_->add(HashedKey(space, at->key()), at->value());
+    each(at->key());
+    bytes += at->key().size() + at->value().size();
+  }
+}
+
 void Overlay::begin_cache_changes() {
   if (cache_ == nullptr) return;
   for (const auto& [at, change] : changes_) {
-    if (RecordCache::takes(at.space)) cache_->begin_change(at);
+    if (RecordCache::takes(at.space) && !change.is_new) cache_->begin_change(at);
   }
 }
 
 void Overlay::end_cache_changes(bool committed) {
   if (cache_ == nullptr) return;
   for (const auto& [at, change] : changes_) {
-    if (!RecordCache::takes(at.space)) continue;
+    if (!RecordCache::takes(at.space) || change.is_new) continue;
     cache_->end_change(at, committed && !change.removed ? change.value : "");
   }
 }

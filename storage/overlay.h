@@ -66,6 +66,9 @@ class Overlay : public Reader {
   // `value` is copied and must not be empty. Invalidates no cursor, but a cursor sees a change
   // only after its next seek.
   void put(Space space, std::string_view key, std::string_view value);
+  // The same of a record that is certainly not there, and will not be looked up soon: it is not
+  // taken into the cache.
+  void put_new(Space space, std::string_view key, std::string_view value);
   void remove(Space space, std::string_view key);
 
   Savepoint savepoint() const { return undo_.size(); }
@@ -84,6 +87,12 @@ class Overlay : public Reader {
   // The same, and forgets them, for whoever writes them to where this overlay reads. No savepoint
   // or cursor outlives it.
   void take_elements(const EachChange& each);
+  // Takes the records of [lower, upper) that the engine has, at most some kilobytes of them, into
+  // the cache: whoever is going to look them up one by one finds them there. `each` hears of them;
+  // the group may have removed one. Nothing without a cache; latches nothing.
+  void read_ahead(Space space, std::string_view lower, std::string_view upper,
+                  const std::function<void(std::string_view key)>& each);
+
   // Around the engine's commit of what write_to() gave.
   void begin_cache_changes();
   void end_cache_changes(bool committed);
@@ -97,6 +106,7 @@ class Overlay : public Reader {
   struct Change {
     std::string_view value;
     bool removed = false;
+    bool is_new = false;  // was not there before the group, nor is in the cache
   };
   struct Undo {
     HashedKey key;

@@ -42,6 +42,12 @@ void RecordCache::fill(const HashedKey& key, std::string_view value, Ticket tick
   if (shard.changing == 0 && shard.changes == ticket) set(shard, key, value);
 }
 
+void RecordCache::add(const HashedKey& key, std::string_view value) {
+  Shard& shard = shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  set(shard, key, value);
+}
+
 void RecordCache::begin_change(const HashedKey& key) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);

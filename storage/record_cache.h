@@ -44,6 +44,9 @@ class RecordCache {
   // What the engine answered after get() had missed.
   void fill(const HashedKey& key, std::string_view value, Ticket ticket);
 
+  // By who changes the records, between changes: what the engine has.
+  void add(const HashedKey& key, std::string_view value);
+
   void begin_change(const HashedKey& key);
   // `value` empty: the record was removed, or nobody knows what it is now.
   void end_change(const HashedKey& key, std::string_view value);

@@ -164,6 +164,15 @@ void pop_many(WriteContext& ctx, std::string_view name, const Record& record, ui
               [](std::string_view member, ReplySink& reply) { reply.bulk(member); });
 }
 
+std::vector<std::string> draw_one(WriteContext& ctx, SetReader& set, const Record& record) {
+  if (set.is_large() && set.size() > contract::kDrawnFromAll) {
+    auto member =
+        ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, set.size(), dice());
+    if (member) return {std::move(*member)};
+  }
+  return draw_distinct(set, 1);
+}
+
 void spop(WriteContext& ctx, Args args) {
   const bool one = args.size() == 2;
   uint64_t count = 1;
@@ -183,7 +192,8 @@ void spop(WriteContext& ctx, Args args) {
   if (is_large_removal(set.record(), count, contract::kDrawnByWriter)) {
     return pop_many(ctx, args[1], set.record(), count, most_go);
   }
-  const std::vector<std::string> members = draw_distinct(*set, count);
+  const std::vector<std::string> members =
+      one ? draw_one(ctx, *set, set.record()) : draw_distinct(*set, count);
   if (ctx.keys.data().failed()) return;
   if (count == size) {
     ctx.keys.remove(ctx.db, args[1], set.record());

@@ -43,6 +43,8 @@ inline constexpr uint64_t kRepeatedByWriter = 16'384;
 inline constexpr uint64_t kRemovedByWriter = 4096;
 // Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.
 inline constexpr uint64_t kTrimmedByWriter = 10'000;
+// Of a larger set SPOP draws some members ahead.
+inline constexpr uint64_t kDrawnFromAll = 1024;
 // Drawn at random: some seeks for each.
 inline constexpr uint64_t kDrawnByWriter = 128;
 // Removed one by one: a seek or a leaf for each.

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/types/drawn_members.h"
 #include "src/types/events.h"
 #include "src/types/order_index.h"
 #include "storage/codec.h"
@@ -154,6 +155,7 @@ struct KeyspaceState {
   std::vector<DatabaseMap> databases_before;  // one for each change of `databases`
 
   OrderIndex orders;
+  DrawnMembers drawn;
 
   struct Savepoint {
     size_t count_changes;
@@ -269,6 +271,7 @@ class KeyWriter : public KeyReader {
   storage::CollectionId new_collection();
   storage::Overlay& overlay() { return overlay_; }
   OrderIndex& orders() { return state_.orders; }
+  DrawnMembers& drawn() { return state_.drawn; }
   Effects& effects() { return effects_; }
 
   // Marks a key as modified, as every store and remove does by itself.

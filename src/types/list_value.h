@@ -106,6 +106,7 @@ class ListWriter {
   void make_large();
   void make_gapped();
   void put(uint64_t label, std::string_view element);
+  void read_ahead(ListEnd end, uint64_t label);
   void take_out(uint64_t label);
   uint64_t label_at(uint64_t index);
   uint64_t room_between(uint64_t left, uint64_t right);

@@ -14,6 +14,10 @@ using storage::Space;
 
 namespace {
 
+std::string record_of(std::string_view element) {
+  return std::string(1, storage::kPlainElement).append(element);
+}
+
 // Also of the smallest number, which has no opposite.
 uint64_t magnitude(int64_t number) {
   return number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
@@ -48,9 +52,7 @@ std::unique_ptr<storage::Cursor> ListWriter::cursor() {
 }
 
 void ListWriter::put(uint64_t label, std::string_view element) {
-  std::string stored(1, storage::kPlainElement);
-  stored.append(element);
-  keys_.overlay().put(Space::kData, list_key(id(), label), stored);
+  keys_.overlay().put(Space::kData, list_key(id(), label), record_of(element));
 }
 
 void ListWriter::make_large() {
@@ -94,8 +96,19 @@ void ListWriter::push(ListEnd end, std::string_view element) {
     bound = end == ListEnd::kLeft ? bound - kListStride : bound + kListStride;
   }
   ++collection_->count;
-  put(bound, element);
+  keys_.overlay().put_new(Space::kData, list_key(id(), bound), record_of(element));
   if (bounds_.gapped) order().add(item_of(bound));
+}
+
+// Whoever pops mostly goes on; each time a stretch of labels begins, its elements are fetched.
+void ListWriter::read_ahead(ListEnd end, uint64_t label) {
+  constexpr uint64_t kStretch = 32 * kListStride;
+  if (bounds_.gapped) return;
+  const uint64_t begin = label / kStretch * kStretch;
+  const uint64_t last = begin + kStretch - kListStride;
+  if (label != (end == ListEnd::kLeft ? begin : last)) return;
+  keys_.overlay().read_ahead(Space::kData, list_key(id(), begin), list_key(id(), last + 1),
+                             [](std::string_view) {});
 }
 
 void ListWriter::pop(ListEnd end, std::string* element) {
@@ -109,6 +122,7 @@ void ListWriter::pop(ListEnd end, std::string* element) {
   }
   const uint64_t label = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
   if (element != nullptr) {
+    read_ahead(end, label);
     std::string stored;
     if (!keys_.data().get(Space::kData, list_key(id(), label), &stored) && !keys_.data().failed()) {
       keys_.data().latch_error(corrupt_list());

@@ -81,16 +81,22 @@ uint64_t MemberTable::scan(uint64_t cursor_number, uint64_t count, const Visit& 
   return 0;
 }
 
-// Takes a window of hashes, wherever it may begin, in which some four members are to be expected,
-// and of those in it the one with a number that is drawn as well: so every member has the same
-// chance, whatever the gaps between the hashes. Mostly there is none with that number.
+MemberTable::Window MemberTable::window(std::mt19937_64& random, uint64_t expected,
+                                        uint64_t count) const {
+  const uint64_t width = std::clamp<uint64_t>(kHashes * expected / count, 1, kHashes);
+  const uint64_t end = 1 + random() % (kHashes + width - 1);
+  return {.begin = hash_key(id_, end > width ? end - width : 0), .end = hash_key(id_, end)};
+}
+
+// Takes a window in which some four members are to be expected, and of those in it the one with a
+// number that is drawn as well: so every member has the same chance, whatever the gaps between the
+// hashes. Mostly there is none with that number.
 bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* member,
                          std::string* value) {
   constexpr uint64_t kExpected = 4;
   constexpr uint64_t kMost = 16;   // one window in a million has more
   constexpr int kFruitless = 100;  // windows, of which three in four give nothing
   const bool few = count <= kMost;
-  const uint64_t width = few ? kHashes : std::max<uint64_t>(1, kHashes * kExpected / count);
   if (!sampling_) sampling_ = cursor();
   storage::Cursor& at = *sampling_;
   const auto take = [&] {
@@ -104,10 +110,11 @@ bool MemberTable::random(std::mt19937_64& random, uint64_t count, std::string* m
   }
   bool any = count != 0;
   for (int windows = 1; any && !data_.failed(); ++windows) {
-    const uint64_t end = few ? kHashes : 1 + random() % (kHashes + width - 1);
+    const Window among =
+        few ? Window{.begin = storage::collection_begin(id_), .end = storage::collection_end(id_)}
+            : window(random, kExpected, count);
     uint64_t before = random() % (few ? count : kMost);
-    for (at.seek(hash_key(id_, end > width ? end - width : 0)); at.valid(); at.next()) {
-      if (hash_of(at.key()) >= end) break;
+    for (at.seek(among.begin); at.valid() && at.key() < among.end; at.next()) {
       if (before-- > 0) continue;
       return take();
     }

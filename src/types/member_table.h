@@ -49,6 +49,13 @@ class MemberTable {
   using Visit = std::function<void(std::string_view member, std::string_view value)>;
   uint64_t scan(uint64_t cursor, uint64_t count, const Visit& visit);
 
+  // A window of hashes, wherever it may begin, in which so many of `count` members are to be
+  // expected: every member is in one as often as any other. [begin, end), as keys.
+  struct Window {
+    std::string begin, end;
+  };
+  Window window(std::mt19937_64& random, uint64_t expected, uint64_t count) const;
+
   // One of the members, each as likely as any other; `count` is how many there are. False only
   // after a failure; that there is none is one.
   bool random(std::mt19937_64& random, uint64_t count, std::string* member, std::string* value);

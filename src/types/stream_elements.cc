@@ -80,6 +80,11 @@ void StreamElements::put(storage::Overlay& overlay, std::string_view key, std::s
   packed_.replace(place.begin, place.end - place.begin, element);
 }
 
+void StreamElements::add(storage::Overlay& overlay, std::string_view key, std::string_view value) {
+  if (id_) return overlay.put_new(Space::kData, whole_key(key), value);
+  put(overlay, key, value);
+}
+
 void StreamElements::remove(storage::Overlay& overlay, std::string_view key) {
   if (id_) return overlay.remove(Space::kData, whole_key(key));
   const Place place = find_packed(packed_, key);
@@ -91,7 +96,7 @@ void StreamElements::make_large(storage::Overlay& overlay, storage::CollectionId
   const std::string packed = std::exchange(packed_, {});
   std::string_view key, value;
   for (PackedReader reader(packed); reader.next(&key) && reader.next(&value);) {
-    put(overlay, key, value);
+    add(overlay, key, value);
   }
 }
 

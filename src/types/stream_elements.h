@@ -36,6 +36,8 @@ class StreamElements {
 
   // Of a large stream they change `overlay`.
   void put(storage::Overlay& overlay, std::string_view key, std::string_view value);
+  // Of a key that is not there.
+  void add(storage::Overlay& overlay, std::string_view key, std::string_view value);
   void remove(storage::Overlay& overlay, std::string_view key);
   // Moves the elements of a small stream to where a large one has them.
   void make_large(storage::Overlay& overlay, storage::CollectionId id);

@@ -194,6 +194,7 @@ class StreamWriter : public StreamReader {
 
  private:
   void put(const std::string& key, std::string_view value);
+  void note_growth();
   void erase(std::string_view key);
   void erase_all(const std::string& prefix);
   void find_first();

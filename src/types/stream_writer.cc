@@ -24,6 +24,10 @@ StreamWriter::StreamWriter(KeyWriter& keys, int db, std::string_view key, const 
 
 void StreamWriter::put(const std::string& key, std::string_view value) {
   elements_.put(keys_.overlay(), key, value);
+  note_growth();
+}
+
+void StreamWriter::note_growth() {
   changed_ = true;
   if (!is_large() && kNotesBytes + elements_.packed().size() > inline_max_bytes_) {
     elements_.make_large(keys_.overlay(), keys_.new_collection());
@@ -45,7 +49,8 @@ void StreamWriter::erase_all(const std::string& prefix) {
 void StreamWriter::add(StreamId id, std::span<const std::string_view> fields) {
   std::string entry(1, storage::kPlainElement);
   for (std::string_view item : fields) append_packed(&entry, item);
-  put(entry_key(id), entry);
+  elements_.add(keys_.overlay(), entry_key(id), entry);
+  note_growth();
   if (length_ == 0) notes_.first = id;
   notes_.last = id;
   ++notes_.added;

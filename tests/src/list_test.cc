@@ -80,6 +80,7 @@ TEST_CASE("a list does what a deque does, in every form", "[list]") {
   INFO("inline_max " << inline_max << " insertions " << insertions << " seed " << seed);
   std::mt19937_64 random(seed);
   OneList data(each_engine(), inline_max);
+  if (seed == 2) data.use_cache();
   std::deque<std::string> model;
   for (size_t step = 0; step < data.steps(3000); ++step) {
     const std::string element = "e" + std::to_string(random() % 40);
@@ -112,6 +113,37 @@ TEST_CASE("a list does what a deque does, in every form", "[list]") {
     if (step % 7 == 0) data.check(model, random);
     if (step % 50 == 0) data.commit();
     if (step % 300 == 299) data.reopen();
+  }
+  data.check(model, random);
+}
+
+TEST_CASE("a list is a queue at either end, over many stretches that are read ahead", "[list]") {
+  OneList data(each_engine(), 0);
+  data.use_cache();
+  const ListEnd in = GENERATE(ListEnd::kLeft, ListEnd::kRight);
+  const ListEnd out = GENERATE(ListEnd::kLeft, ListEnd::kRight);
+  const size_t huge = GENERATE(0, 5000);  // no cache takes such elements
+  std::mt19937_64 random(1);
+  std::deque<std::string> model;
+  for (int round = 0; round < 20; ++round) {
+    data.change([&](ListWriter& list) {
+      for (uint64_t pushes = random() % 120; pushes > 0; --pushes) {
+        const std::string element =
+            std::to_string(random()) + std::string(random() % 7 == 0 ? huge : 0, 'x');
+        list.push(in, element);
+        in == ListEnd::kLeft ? model.push_front(element) : model.push_back(element);
+      }
+    });
+    if (random() % 3 != 0) data.commit();
+    data.change([&](ListWriter& list) {
+      for (uint64_t pops = std::min<uint64_t>(random() % 120, model.size()); pops > 0; --pops) {
+        std::string taken;
+        list.pop(out, &taken);
+        REQUIRE(taken == (out == ListEnd::kLeft ? model.front() : model.back()));
+        out == ListEnd::kLeft ? model.pop_front() : model.pop_back();
+      }
+    });
+    if (random() % 3 != 0) data.commit();
   }
   data.check(model, random);
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/types/collection.h"
+#include "src/types/drawn_members.h"
 #include "src/types/packed.h"
 #include "src/types/set_builder.h"
 #include "tests/src/typed_store.h"
@@ -272,6 +273,47 @@ TEST_CASE("random members of a set are each as likely as any other", "[set]") {
       CHECK(times < 160);
     }
     set.remove_key();
+  }
+}
+
+TEST_CASE("members that are drawn ahead are there, and come as often as any other", "[set]") {
+  OneSet set(each_engine(), {.inline_max_bytes = kAlwaysLarge, .intset_entries_max = 512});
+  set.use_cache();
+  const int members = static_cast<int>(set.steps(2000));
+  set.add_all(numbered(members));
+  set.commit();
+  std::mt19937_64 random(1);
+  DrawnMembers drawn;
+  const storage::CollectionId id = set.record().collection()->id;
+  const auto next = [&] {
+    return drawn.next(set.overlay(), id, set.record().collection()->count, random);
+  };
+  SECTION("as often") {
+    std::map<std::string, int> times;
+    for (int i = 0; i < members * 100; ++i) {
+      const auto member = next();
+      if (member) ++times[*member];
+    }
+    CHECK(times.size() == static_cast<size_t>(members));
+    for (const auto& [name, count] : times) {
+      INFO(name);
+      CHECK(count > 50);
+      CHECK(count < 160);
+    }
+  }
+  SECTION("none that somebody has removed, in this group or before") {
+    Model left = model_of(numbered(members));
+    for (int i = 0; left.size() > 10; ++i) {
+      if (i % 100 == 0) set.commit();
+      const std::string gone = *std::next(left.begin(), static_cast<long>(random() % left.size()));
+      REQUIRE(set.remove(gone));
+      left.erase(gone);
+      const auto member = next();
+      if (!member) continue;
+      REQUIRE(left.erase(*member) == 1);
+      REQUIRE(set.remove(*member));
+    }
+    CHECK(set.sorted() == left);
   }
 }
 

@@ -25,7 +25,9 @@ void TypedStore::open() {
     REQUIRE(status.ok());
     engine_ = std::make_unique<storage::FailingEngine>(std::move(engine));
   }
-  overlay_ = std::make_unique<storage::Overlay>(*engine_, nullptr, storage::Tier::kDisk);
+  cache_.clear();
+  overlay_ = std::make_unique<storage::Overlay>(*engine_, nullptr, storage::Tier::kDisk,
+                                                caches_ ? &cache_ : nullptr);
   at(now_ms_);
 }
 
@@ -80,7 +82,9 @@ std::vector<TypedStore::Records> TypedStore::contents() {
 Status TypedStore::try_commit() {
   const auto batch = engine_->new_batch();
   overlay_->write_to(batch.get());
+  overlay_->begin_cache_changes();
   Status written = engine_->write(*batch, storage::Durability::kBuffered);
+  overlay_->end_cache_changes(written.ok());
   if (!written.ok()) state_.rollback({.count_changes = 0, .databases_before = 0, .orders = 0});
   state_.end_group();
   overlay_->clear();

@@ -17,6 +17,7 @@
 #include "storage/codec.h"
 #include "storage/engine.h"
 #include "storage/overlay.h"
+#include "storage/record_cache.h"
 #include "tests/src/failing_engine.h"
 #include "tests/storage/temporary_directory.h"
 #include "tests/storage/test_engine.h"
@@ -35,6 +36,13 @@ class TypedStore {
   using Records = std::vector<std::pair<std::string, std::string>>;
 
   explicit TypedStore(const std::string& engine = "memory");
+
+  // From now on with a cache of hot records, as in the server. Without one all reads are the
+  // engine's.
+  void use_cache() {
+    caches_ = true;
+    open();
+  }
 
   // The engines with a disk below are some ten times slower, as is a build with sanitizers: there a
   // random test takes fewer steps.
@@ -148,6 +156,8 @@ class TypedStore {
   const Catch::ScopedMessage told_;  // the engine, when a test fails
   storage::TemporaryDirectory directory_;
   std::unique_ptr<storage::FailingEngine> engine_;
+  bool caches_ = false;
+  storage::RecordCache cache_{1 << 20};
   std::unique_ptr<storage::Overlay> overlay_;
   KeyspaceState state_;
   Ids ids_;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "storage/memory/memory_engine.h"
+#include "storage/record_cache.h"
 #include "tests/storage/test_engine.h"
 
 using namespace ingot::storage;
@@ -185,4 +186,91 @@ TEST_CASE("a walk ends where the engine's memory ends", "[overlay]") {
   }
   CHECK(seen == (backward ? "ed" : "ab"));
   CHECK(cursor->outcome() == Lookup::kMiss);
+}
+
+namespace {
+
+std::string committed(Overlay& overlay, Engine& engine) {
+  const auto batch = engine.new_batch();
+  overlay.write_to(batch.get());
+  overlay.begin_cache_changes();
+  REQUIRE(engine.write(*batch, Durability::kBuffered).ok());
+  overlay.end_cache_changes(true);
+  overlay.clear();
+  std::string value = "absent";
+  overlay.get(Space::kData, "key", &value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("a new record passes the cache by, unless it takes an old one's place", "[overlay]") {
+  const auto engine = std::move(open_memory({}).first);
+  RecordCache cache(1 << 20);
+  Overlay overlay(*engine, nullptr, Tier::kDisk, &cache);
+  const auto is_cached = [&] {
+    std::string value;
+    RecordCache::Ticket ticket = 0;
+    return cache.get(HashedKey(Space::kData, "key"), &value, &ticket);
+  };
+  overlay.put_new(Space::kData, "key", "first");
+  const auto batch = engine->new_batch();
+  overlay.write_to(batch.get());
+  overlay.begin_cache_changes();
+  REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+  overlay.end_cache_changes(true);
+  overlay.clear();
+  CHECK_FALSE(is_cached());
+  std::string value;
+  REQUIRE(overlay.get(Space::kData, "key", &value));
+  CHECK(is_cached());  // by the read
+
+  SECTION("removed and put in one group") {
+    overlay.remove(Space::kData, "key");
+    overlay.put_new(Space::kData, "key", "second");
+    CHECK(committed(overlay, *engine) == "second");
+  }
+  SECTION("so, and taken back to the removal") {
+    overlay.remove(Space::kData, "key");
+    const auto savepoint = overlay.savepoint();
+    overlay.put_new(Space::kData, "key", "second");
+    overlay.rollback(savepoint);
+    CHECK(committed(overlay, *engine) == "absent");
+  }
+  SECTION("changed after it was put in one group") {
+    overlay.remove(Space::kData, "key");
+    CHECK(committed(overlay, *engine) == "absent");
+    overlay.put_new(Space::kData, "key", "second");
+    overlay.put(Space::kData, "key", "third");
+    CHECK(committed(overlay, *engine) == "third");
+    overlay.put(Space::kData, "key", "fourth");
+    CHECK(committed(overlay, *engine) == "fourth");
+  }
+}
+
+TEST_CASE("what is read ahead is in the cache, some kilobytes of it", "[overlay]") {
+  const auto engine = std::move(open_memory({}).first);
+  RecordCache cache(1 << 20);
+  Overlay overlay(*engine, nullptr, Tier::kDisk, &cache);
+  for (int i = 100; i < 200; ++i) {
+    overlay.put_new(Space::kData, std::to_string(i), std::string(500, 'x'));
+  }
+  const auto batch = engine->new_batch();
+  overlay.write_to(batch.get());
+  REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+  overlay.clear();
+  overlay.remove(Space::kData, "111");  // of this group: the cache is of what is committed
+  int heard = 0;
+  overlay.read_ahead(Space::kData, "110", "115", [&](std::string_view) { ++heard; });
+  CHECK(heard == 5);
+  std::string value;
+  CHECK_FALSE(overlay.get(Space::kData, "111", &value));
+  const uint64_t hits = cache.hits();
+  CHECK(overlay.get(Space::kData, "112", &value));
+  CHECK(cache.hits() == hits + 1);
+  CHECK(overlay.get(Space::kData, "115", &value));
+  CHECK(cache.hits() == hits + 1);
+  heard = 0;
+  overlay.read_ahead(Space::kData, "100", "200", [&](std::string_view) { ++heard; });
+  CHECK(heard < 40);
 }
