@@ -9,7 +9,7 @@ redis="redis-server redis-tools python3 python3-redis"
 measuring="fio python3-matplotlib libfuse3-dev fuse3"
 case ${1-} in
   build) wanted=$build ;;
-  test) wanted="$build $redis $measuring python3-pytest python3-pip clang-format golang-go nodejs npm" ;;
+  test) wanted="$build $redis $measuring python3-pytest python3-pip clang-format openssl golang-go nodejs npm" ;;
   bench) wanted="$build $redis $measuring" ;;
   fuzz) wanted="$build clang-16 libclang-rt-16-dev llvm-16" ;;  # llvm-16: names in what sanitizers print
   *) echo "usage: deps/install.sh build | test | bench | fuzz" >&2; exit 2 ;;

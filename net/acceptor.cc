@@ -22,8 +22,11 @@ constexpr auto kRest = std::chrono::milliseconds(2);
 
 }  // namespace
 
-Acceptor::Listener::Listener(ListenSocket opened, std::string path)
-    : socket(std::move(opened)), unix_path(std::move(path)), pause(socket.get_executor()) {}
+Acceptor::Listener::Listener(ListenSocket opened, std::string path, bool is_tls)
+    : socket(std::move(opened)),
+      unix_path(std::move(path)),
+      tls(is_tls),
+      pause(socket.get_executor()) {}
 
 Acceptor::Acceptor(std::vector<IoLoop*> loops, ServerState& state)
     : loops_(std::move(loops)), state_(state) {}
@@ -39,7 +42,7 @@ void Acceptor::start() {
 
 void Acceptor::stop() {
   run([this] {
-    close_tcp();
+    for (size_t port = 0; port < kPorts; ++port) close_tcp(port);
     close_unix();
   });
   current_ = {.bind = {}, .port = 0};
@@ -59,41 +62,28 @@ void Acceptor::run(const std::function<void()>& action) {
 }
 
 std::string Acceptor::listen(const ListenOptions& options) {
-  const bool same_tcp = options.bind == current_.bind && options.port == current_.port &&
-                        options.backlog == current_.backlog;
-  const Executor executor = context_.get_executor();
-  auto tcp = same_tcp ? std::vector<ListenSocket>() : open_tcp(executor, options);
-  bool old_closed = false;
-  if (!tcp && tcp.error().address_in_use && options.port == current_.port) {
-    // Most likely our own: "*" and "127.0.0.1" cannot both have one port.
-    run([this] { close_tcp(); });
-    old_closed = true;
-    tcp = open_tcp(executor, options);
-  }
-  std::string error = tcp ? "" : tcp.error().text;
-
+  OpenedPorts tcp;
+  std::array<bool, kPorts> closed = {};
+  std::string error = open_ports(options, &tcp, &closed);
   const bool same_unix = options.unix_path == current_.unix_path;
   std::optional<ListenSocket> unix_socket;
   if (error.empty() && !options.unix_path.empty()) {
     if (same_unix) {
       error = set_unix_permissions(options);
-    } else if (auto opened = open_unix(executor, options)) {
+    } else if (auto opened = open_unix(context_.get_executor(), options)) {
       unix_socket = std::move(*opened);
     } else {
       error = opened.error().text;
     }
   }
   if (!error.empty()) {
-    if (old_closed) {
-      if (tcp) tcp->clear();
-      auto old = open_tcp(executor, current_);
-      if (!old) return error + "; then " + old.error().text;
-      run([&] { use_tcp(std::move(*old)); });
-    }
-    return error;
+    tcp = {};
+    return error + reopen(closed);
   }
   run([&] {
-    if (!same_tcp) use_tcp(std::move(*tcp));
+    for (size_t port = 0; port < kPorts; ++port) {
+      if (tcp[port]) use_tcp(port, std::move(*tcp[port]));
+    }
     if (!same_unix) close_unix();
     if (unix_socket) use_unix(std::move(*unix_socket), options.unix_path);
   });
@@ -101,25 +91,66 @@ std::string Acceptor::listen(const ListenOptions& options) {
   return {};
 }
 
-void Acceptor::use_tcp(std::vector<ListenSocket> sockets) {
-  close_tcp();
+void Acceptor::use_tls(std::shared_ptr<const TlsContext> context) {
+  run([&] { tls_ = std::move(context); });
+}
+
+// Opens what `options` want otherwise than now. Our own sockets at a port that is wanted ("*" and
+// "127.0.0.1" cannot both have it, and TLS may take over the plain port) are closed first. Empty,
+// or what went wrong.
+std::string Acceptor::open_ports(const ListenOptions& options, OpenedPorts* opened,
+                                 std::array<bool, kPorts>* closed) {
+  std::array<bool, kPorts> stays = {};
+  for (size_t port = 0; port < kPorts; ++port) {
+    stays[port] = options.bind == current_.bind && options.backlog == current_.backlog &&
+                  port_of(options, port) == port_of(current_, port);
+  }
+  for (size_t port = 0; port < kPorts; ++port) {
+    if (stays[port]) continue;
+    const uint16_t number = port_of(options, port);
+    auto sockets = open_tcp(context_.get_executor(), options, number);
+    for (size_t own = 0; own < kPorts && !sockets && sockets.error().address_in_use; ++own) {
+      if (stays[own] || port_of(current_, own) != number) continue;
+      run([&] { close_tcp(own); });
+      (*closed)[own] = true;
+      sockets = open_tcp(context_.get_executor(), options, number);
+    }
+    if (!sockets) return sockets.error().text;
+    (*opened)[port] = std::move(*sockets);
+  }
+  return {};
+}
+
+// What was closed for a change that failed. Empty, or what went wrong with that as well.
+std::string Acceptor::reopen(const std::array<bool, kPorts>& closed) {
+  for (size_t port = 0; port < kPorts; ++port) {
+    if (!closed[port]) continue;
+    auto old = open_tcp(context_.get_executor(), current_, port_of(current_, port));
+    if (!old) return "; then " + old.error().text;
+    run([&] { use_tcp(port, std::move(*old)); });
+  }
+  return {};
+}
+
+void Acceptor::use_tcp(size_t port, std::vector<ListenSocket> sockets) {
+  close_tcp(port);
   for (ListenSocket& socket : sockets) {
-    tcp_.push_back(std::make_shared<Listener>(std::move(socket), ""));
-    arm(tcp_.back());
+    tcp_[port].push_back(std::make_shared<Listener>(std::move(socket), "", port == kTls));
+    arm(tcp_[port].back());
   }
 }
 
 void Acceptor::use_unix(ListenSocket socket, const std::string& path) {
-  unix_ = std::make_shared<Listener>(std::move(socket), path);
+  unix_ = std::make_shared<Listener>(std::move(socket), path, false);
   arm(unix_);
 }
 
-void Acceptor::close_tcp() {
-  for (const ListenerPtr& listener : tcp_) {
+void Acceptor::close_tcp(size_t port) {
+  for (const ListenerPtr& listener : tcp_[port]) {
     listener->socket.close();
     listener->pause.cancel();
   }
-  tcp_.clear();
+  tcp_[port].clear();
 }
 
 void Acceptor::close_unix() {
@@ -151,7 +182,8 @@ void Acceptor::accept_all(const ListenerPtr& listener) {
     if (error) continue;
     next_loop_ = (next_loop_ + 1) % loops_.size();
     state_.accepted.fetch_add(1, std::memory_order_relaxed);
-    loop.adopt(std::move(client), listener->unix_path);
+    loop.adopt(std::move(client),
+               {.unix_path = listener->unix_path, .tls = listener->tls ? tls_ : nullptr});
   }
 }
 

@@ -4,11 +4,13 @@
 // Threads: listen, start and stop from the server's owner.
 #pragma once
 
+#include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,24 +29,38 @@ class Acceptor {
 
   // As Server::listen.
   std::string listen(const ListenOptions& options);
+  // For clients of the TLS port from now on.
+  void use_tls(std::shared_ptr<const TlsContext> context);
   void start();
   void stop();
 
  private:
   // A listening socket in use. Kept alive by its pending wait, too.
   struct Listener {
-    Listener(ListenSocket opened, std::string path);
+    Listener(ListenSocket opened, std::string path, bool is_tls);
     ListenSocket socket;
-    std::string unix_path;  // empty: TCP
+    const std::string unix_path;  // empty: TCP
+    const bool tls;
     asio::steady_timer pause;
   };
   using ListenerPtr = std::shared_ptr<Listener>;
+  // The TCP ports: plain and TLS.
+  static constexpr size_t kPlain = 0;
+  static constexpr size_t kTls = 1;
+  static constexpr size_t kPorts = 2;
+  static uint16_t port_of(const ListenOptions& options, size_t which) {
+    return which == kTls ? options.tls_port : options.port;
+  }
+  using OpenedPorts = std::array<std::optional<std::vector<ListenSocket>>, kPorts>;
 
   // Runs `action` on the acceptor's thread, or right here when that does not run.
   void run(const std::function<void()>& action);
-  void use_tcp(std::vector<ListenSocket> sockets);
+  std::string open_ports(const ListenOptions& options, OpenedPorts* opened,
+                         std::array<bool, kPorts>* closed);
+  std::string reopen(const std::array<bool, kPorts>& closed);
+  void use_tcp(size_t port, std::vector<ListenSocket> sockets);
   void use_unix(ListenSocket socket, const std::string& path);
-  void close_tcp();
+  void close_tcp(size_t port);
   void close_unix();
   void arm(const ListenerPtr& listener);
   void accept_all(const ListenerPtr& listener);
@@ -60,7 +76,8 @@ class Acceptor {
   // The owner's.
   ListenOptions current_{.bind = {}, .port = 0};
   // The acceptor thread's.
-  std::vector<ListenerPtr> tcp_;
+  std::array<std::vector<ListenerPtr>, kPorts> tcp_;
+  std::shared_ptr<const TlsContext> tls_;
   ListenerPtr unix_;  // or null
   size_t next_loop_ = 0;
   bool backing_off_ = false;  // told in the log

@@ -8,11 +8,13 @@
 
 namespace ingot::net {
 
-ConnectionImpl::ConnectionImpl(IoLoop& loop, Socket socket, Addresses addresses)
+ConnectionImpl::ConnectionImpl(IoLoop& loop, Socket socket, Addresses addresses,
+                               std::unique_ptr<TlsStream> tls)
     : loop_(loop),
       addresses_(std::move(addresses)),
       socket_(std::move(socket)),
       fd_(socket_.native_handle()),
+      tls_(std::move(tls)),
       read_bytes_(BatchPool::kSmallBytes) {
   last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
   loop_.state().connections.fetch_add(1, std::memory_order_relaxed);
@@ -24,6 +26,8 @@ ConnectionImpl::~ConnectionImpl() {
 
 void ConnectionImpl::start(Welcome welcome) {
   if (auto* refusal = std::get_if<std::string>(&welcome)) {
+    // Over TLS it could only be told after a handshake, of which a flood of clients has enough.
+    if (tls_) return close();
     out() += *refusal;
     closing_ = input_ended_ = true;
     flush();
@@ -126,6 +130,7 @@ void ConnectionImpl::cut() {
 void ConnectionImpl::close_for(std::string_view reason) {
   if (closed_) return;
   closed_ = true;
+  if (tls_) tls_->say_goodbye();
   ErrorCode ignored;  // the descriptor is gone either way
   socket_.close(ignored);
   // Bodies and sinks end outside of any call that they may be in the middle of.

@@ -23,6 +23,7 @@
 #include "net/output_queue.h"
 #include "net/resp_parser.h"
 #include "net/server.h"
+#include "net/tls.h"
 
 namespace ingot::net {
 
@@ -34,7 +35,8 @@ inline int64_t steady_now_ms() {
 class ConnectionImpl final : public Connection,
                              public std::enable_shared_from_this<ConnectionImpl> {
  public:
-  ConnectionImpl(IoLoop& loop, Socket socket, Addresses addresses);
+  // `tls` null: plain.
+  ConnectionImpl(IoLoop& loop, Socket socket, Addresses addresses, std::unique_ptr<TlsStream> tls);
   ~ConnectionImpl() override;
 
   // Serves the handler, or sends the refusal and closes.
@@ -83,6 +85,7 @@ class ConnectionImpl final : public Connection,
   void arm_read();
   void on_readable();
   void read_some();
+  size_t receive(char* data, size_t room, ErrorCode& error);
   size_t fill_parser(ErrorCode& error);
   size_t fill_diversion(ErrorCode& error);
   void continue_input();
@@ -91,6 +94,7 @@ class ConnectionImpl final : public Connection,
   void begin_large_argument();
   bool feed_sink();
   void on_sink_ready(bool ok);
+  void on_read_error(const ErrorCode& error);
   void on_eof();
   void resume_input();
   void announce_drained();
@@ -118,7 +122,8 @@ class ConnectionImpl final : public Connection,
   const Addresses addresses_;
   Socket socket_;
   const int fd_;
-  std::shared_ptr<Handler> handler_;  // null: refused
+  const std::unique_ptr<TlsStream> tls_;  // null: plain
+  std::shared_ptr<Handler> handler_;      // null: refused
   size_t slot_ = 0;
 
   RespParser parser_;

@@ -25,6 +25,12 @@ bool ConnectionImpl::may_read() const {
 void ConnectionImpl::arm_read() {
   if (read_armed_ || data_waiting_ || closed_ || input_ended_) return;
   read_armed_ = true;
+  if (tls_ && tls_->has_input()) {
+    return asio::post(loop_.executor(), [self = shared_from_this()] {
+      self->read_armed_ = false;
+      self->on_readable();
+    });
+  }
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorCode& error) {
     self->read_armed_ = false;
     if (!error) self->on_readable();
@@ -49,20 +55,30 @@ void ConnectionImpl::read_some() {
   const size_t bytes = diversion_ ? fill_diversion(error) : fill_parser(error);
   if (is_would_block(error)) {
     parser_.release_if_empty();
+    if (tls_ && tls_->read_waits_for_room()) arm_write();
     return arm_read();
   }
-  if (error) {
-    if (error != asio::error::eof) lose();
-    return on_eof();
-  }
+  if (error) return on_read_error(error);
   loop_.count_in(bytes);
   last_interaction_ms.store(steady_now_ms(), std::memory_order_relaxed);
   continue_input();
+  if (tls_) flush();  // what the handshake held up
+}
+
+void ConnectionImpl::on_read_error(const ErrorCode& error) {
+  if (tls_ && !tls_->error_text().empty()) return close_for("TLS failed: " + tls_->error_text());
+  if (error != asio::error::eof) lose();
+  on_eof();
+}
+
+size_t ConnectionImpl::receive(char* data, size_t room, ErrorCode& error) {
+  return tls_ ? tls_->read_some(data, room, error)
+              : socket_.read_some(asio::buffer(data, room), error);
 }
 
 size_t ConnectionImpl::fill_parser(ErrorCode& error) {
   const auto room = parser_.prepare(read_bytes_);
-  const size_t bytes = socket_.read_some(asio::buffer(room.data(), room.size()), error);
+  const size_t bytes = receive(room.data(), room.size(), error);
   parser_.commit(bytes);
   if (bytes == room.size()) {
     read_bytes_ = BatchPool::kLargeBytes;  // more than that was waiting
@@ -78,7 +94,7 @@ size_t ConnectionImpl::fill_diversion(ErrorCode& error) {
   const size_t room = std::min<uint64_t>(kSinkPieceBytes - held, diversion_->missing);
   size_t bytes = 0;
   piece.resize_and_overwrite(held + room, [&](char* data, size_t) {
-    bytes = socket_.read_some(asio::buffer(data + held, room), error);
+    bytes = receive(data + held, room, error);
     return held + bytes;
   });
   diversion_->missing -= bytes;

@@ -56,8 +56,9 @@ void ConnectionImpl::flush() {
 // One write to the socket; 0 when it is full, or the client is lost.
 size_t ConnectionImpl::write(std::span<const asio::const_buffer> buffers) {
   ErrorCode error;
-  const size_t bytes = buffers.size() == 1 ? socket_.write_some(buffers[0], error)
-                                           : socket_.write_some(buffers, error);
+  const size_t bytes = tls_ ? tls_->write_some(buffers[0].data(), buffers[0].size(), error)
+                       : buffers.size() == 1 ? socket_.write_some(buffers[0], error)
+                                             : socket_.write_some(buffers, error);
   if (error && !is_would_block(error)) {
     lose();
     return 0;
@@ -93,7 +94,8 @@ void ConnectionImpl::drive_output() {
     }
     driving_ = false;
     if (closed_) return;
-    if (!queue_.empty() && !body_asked_) arm_write();
+    const bool needs_input = tls_ && tls_->write_waits_for_input();
+    if (!queue_.empty() && !body_asked_ && !needs_input) arm_write();
   }
   settle_output();
 }
@@ -122,10 +124,13 @@ void ConnectionImpl::on_body_piece(std::optional<std::string> piece) {
 }
 
 void ConnectionImpl::arm_write() {
+  if (write_armed_) return;
   write_armed_ = true;
   socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorCode& error) {
     self->write_armed_ = false;
-    if (!error && !self->closed_) self->drive_output();
+    if (error || self->closed_) return;
+    if (self->tls_ && self->tls_->read_waits_for_room() && self->may_read()) self->read_some();
+    if (!self->closed_) self->drive_output();
   });
 }
 

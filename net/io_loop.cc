@@ -99,27 +99,30 @@ void IoLoop::run_tasks() {
   running_tasks_.clear();
 }
 
-void IoLoop::adopt(Socket socket, std::string unix_path) {
+void IoLoop::adopt(Socket socket, Origin origin) {
   state_.adopted.fetch_add(1, std::memory_order_relaxed);
-  asio::post(context_, [this, socket = std::move(socket), path = std::move(unix_path)]() mutable {
+  asio::post(context_, [this, socket = std::move(socket), origin = std::move(origin)]() mutable {
     state_.adopted.fetch_sub(1, std::memory_order_relaxed);
-    if (!stopping_) welcome(std::move(socket), path);
+    if (!stopping_) welcome(std::move(socket), origin);
   });
 }
 
-void IoLoop::welcome(Socket socket, const std::string& unix_path) {
+void IoLoop::welcome(Socket socket, const Origin& origin) {
   Addresses addresses;
-  if (unix_path.empty()) {
+  if (origin.unix_path.empty()) {
     ErrorCode gone;
     addresses = tcp_addresses(socket, gone);
     if (gone) return;
     tune_tcp(socket, state_.limits.tcp_keepalive_seconds.load(std::memory_order_relaxed));
   } else {
-    addresses = {.peer = unix_path + ":0", .local = unix_path + ":0", .peer_is_local = true};
+    const std::string name = origin.unix_path + ":0";
+    addresses = {.peer = name, .local = name, .peer_is_local = true};
   }
   const bool peer_is_local = addresses.peer_is_local;
-  auto connection =
-      std::make_shared<ConnectionImpl>(*this, std::move(socket), std::move(addresses));
+  auto tls =
+      origin.tls ? std::make_unique<TlsStream>(*origin.tls, socket.native_handle()) : nullptr;
+  auto connection = std::make_shared<ConnectionImpl>(*this, std::move(socket), std::move(addresses),
+                                                     std::move(tls));
   connections_.push_back(connection);
   connection->set_slot(connections_.size() - 1);
   connection->start(state_.options.welcome(*connection, peer_is_local));

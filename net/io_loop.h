@@ -19,6 +19,7 @@
 #include "net/asio.h"
 #include "net/connection.h"
 #include "net/server_state.h"
+#include "net/tls.h"
 
 namespace ingot::net {
 
@@ -41,8 +42,13 @@ class IoLoop final : public IoThread {
   bool is_current() const override;
   int index() const override { return index_; }
   Executor executor() { return context_.get_executor(); }
-  // Makes a connection of an accepted socket. `unix_path`: where it came in, if not by TCP.
-  void adopt(Socket socket, std::string unix_path);
+  // Where an accepted socket came in.
+  struct Origin {
+    std::string unix_path;                  // empty: TCP
+    std::shared_ptr<const TlsContext> tls;  // null: plain
+  };
+  // Makes a connection of an accepted socket.
+  void adopt(Socket socket, Origin origin);
   uint64_t bytes_in() const { return bytes_in_.load(std::memory_order_relaxed); }
   uint64_t bytes_out() const { return bytes_out_.load(std::memory_order_relaxed); }
 
@@ -65,7 +71,7 @@ class IoLoop final : public IoThread {
 
   void run();
   void run_tasks();
-  void welcome(Socket socket, const std::string& unix_path);
+  void welcome(Socket socket, const Origin& origin);
   void arm_tick();
   void tick();
   void stop_connections(int grace_ms);

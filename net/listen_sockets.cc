@@ -48,18 +48,18 @@ std::expected<ListenSocket, StepError> open_at(const Executor& executor, const E
 
 // The first of the host's addresses that can be bound.
 std::expected<ListenSocket, StepError> open_host(const Executor& executor, const std::string& host,
-                                                 const ListenOptions& options) {
+                                                 uint16_t port, int backlog) {
   using asio::ip::tcp;
   const bool v6 = host.contains(':');
   const std::string name = host == "*" ? "0.0.0.0" : host == "::*" ? "::" : host;
   tcp::resolver resolver(executor.context());
   ErrorCode error;
-  const auto found = resolver.resolve(v6 ? tcp::v6() : tcp::v4(), name,
-                                      std::to_string(options.port), tcp::resolver::passive, error);
+  const auto found = resolver.resolve(v6 ? tcp::v6() : tcp::v4(), name, std::to_string(port),
+                                      tcp::resolver::passive, error);
   if (error) return std::unexpected(StepError{"", error});
   StepError last;
   for (const auto& entry : found) {
-    auto socket = open_at(executor, Endpoint(entry.endpoint()), options.backlog);
+    auto socket = open_at(executor, Endpoint(entry.endpoint()), backlog);
     if (socket) return socket;
     last = socket.error();
   }
@@ -83,21 +83,22 @@ bool is_unsupported(const ErrorCode& error) {
 }  // namespace
 
 std::expected<std::vector<ListenSocket>, ListenError> open_tcp(const Executor& executor,
-                                                               const ListenOptions& options) {
+                                                               const ListenOptions& options,
+                                                               uint16_t port) {
   std::vector<ListenSocket> sockets;
-  if (options.port == 0) return sockets;
+  if (port == 0) return sockets;
   ListenError passed_over;
   for (const std::string& address : options.bind) {
     const bool optional = address.starts_with('-');
     const std::string host = address.substr(optional ? 1 : 0);
-    auto socket = open_host(executor, host, options);
+    auto socket = open_host(executor, host, port, options.backlog);
     if (socket) {
       sockets.push_back(std::move(*socket));
       continue;
     }
     const StepError& error = socket.error();
     ListenError failure{.text = "Could not create server TCP listening socket " + host + ":" +
-                                std::to_string(options.port) + ": " + error.text(),
+                                std::to_string(port) + ": " + error.text(),
                         .address_in_use = error.code == asio::error::address_in_use};
     if (!is_unsupported(error.code) && !(optional && error.code.value() == EADDRNOTAVAIL)) {
       return std::unexpected(std::move(failure));

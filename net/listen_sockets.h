@@ -18,9 +18,10 @@ struct ListenError {
   bool address_in_use = false;
 };
 
-// One socket per address of options.bind; none for port 0.
+// One socket per address of options.bind at this port; none for port 0.
 std::expected<std::vector<ListenSocket>, ListenError> open_tcp(const Executor& executor,
-                                                               const ListenOptions& options);
+                                                               const ListenOptions& options,
+                                                               uint16_t port);
 
 // A socket file that is left from an earlier run is replaced; any other file is not.
 std::expected<ListenSocket, ListenError> open_unix(const Executor& executor,

@@ -54,6 +54,13 @@ std::string Server::listen(const ListenOptions& options) {
   return impl_->acceptor.listen(options);
 }
 
+std::string Server::use_tls(const TlsOptions& options) {
+  auto context = TlsContext::make(options);
+  if (!context) return context.error();
+  impl_->acceptor.use_tls(std::move(*context));
+  return {};
+}
+
 void Server::start() {
   for (const auto& loop : impl_->loops) loop->start();
   impl_->acceptor.start();

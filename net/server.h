@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "net/connection.h"
+#include "net/tls_options.h"
 
 namespace ingot::net {
 
@@ -39,7 +40,8 @@ struct ListenOptions {
   // Redis' meaning: "*" every IPv4 address, "::*" every IPv6 address; a leading "-" makes an
   // address optional.
   std::vector<std::string> bind = {"*", "-::*"};
-  uint16_t port = 6379;  // 0: no TCP
+  uint16_t port = 6379;   // 0: no TCP
+  uint16_t tls_port = 0;  // 0: no TLS; else use_tls() comes first
   int backlog = 511;
   std::string unix_path;          // empty: none
   unsigned unix_permissions = 0;  // 0: leave as the umask makes it
@@ -68,6 +70,10 @@ class Server {
   // the old ones stay. Empty on success, else why, as Redis words it in its log
   // ("Could not create server TCP listening socket *:6379: bind: Address already in use").
   std::string listen(const ListenOptions& options);
+
+  // What TLS offers from now on: to connections that come. Files are read here. Empty on success,
+  // else why, for the log; then what was offered before stays.
+  std::string use_tls(const TlsOptions& options);
 
   // Starts the I/O threads; connections are accepted from here on.
   void start();

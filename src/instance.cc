@@ -80,9 +80,39 @@ std::optional<std::string> redis_files_passed_over(const settings::Settings& set
 net::ListenOptions listen_options(const settings::Settings& settings) {
   return {.bind = settings.bind,
           .port = static_cast<uint16_t>(settings.port),
+          .tls_port = static_cast<uint16_t>(settings.tls_port),
           .backlog = settings.tcp_backlog,
           .unix_path = settings.unixsocket,
           .unix_permissions = settings.unixsocketperm};
+}
+
+net::TlsOptions::ClientCertificates client_certificates(settings::TlsAuthClients setting) {
+  switch (setting) {
+    case settings::TlsAuthClients::kNo:
+      return net::TlsOptions::ClientCertificates::kNo;
+    case settings::TlsAuthClients::kOptional:
+      return net::TlsOptions::ClientCertificates::kOptional;
+    case settings::TlsAuthClients::kYes:
+      return net::TlsOptions::ClientCertificates::kRequired;
+  }
+  return net::TlsOptions::ClientCertificates::kRequired;
+}
+
+net::TlsOptions tls_options(const settings::Settings& settings) {
+  return {.cert_file = settings.tls_cert_file,
+          .key_file = settings.tls_key_file,
+          .key_file_pass = settings.tls_key_file_pass,
+          .dh_params_file = settings.tls_dh_params_file,
+          .ca_cert_file = settings.tls_ca_cert_file,
+          .ca_cert_dir = settings.tls_ca_cert_dir,
+          .client_certificates = client_certificates(settings.tls_auth_clients),
+          .protocols = settings.tls_protocols,
+          .ciphers = settings.tls_ciphers,
+          .ciphersuites = settings.tls_ciphersuites,
+          .prefer_server_ciphers = settings.tls_prefer_server_ciphers,
+          .session_caching = settings.tls_session_caching,
+          .session_cache_entries = settings.tls_session_cache_size,
+          .session_cache_seconds = settings.tls_session_cache_timeout};
 }
 
 }  // namespace
@@ -115,6 +145,11 @@ std::optional<std::string> Instance::open() {
   if (auto error = open_readers(*settings)) return error;
   build_services(*settings);
   apply_limits(*settings);
+  if (settings->tls_port != 0) {
+    if (std::string why = net_->use_tls(tls_options(*settings)); !why.empty()) {
+      return "Failed to configure TLS: " + why;
+    }
+  }
   std::string error = net_->listen(listen_options(*settings));
   if (!error.empty()) return error;
   config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
@@ -263,18 +298,34 @@ void Instance::apply_limits(const settings::Settings& settings) {
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
 }
 
+std::optional<settings::Refusal> Instance::apply_tls(const settings::Settings& before,
+                                                     const settings::Settings& after) {
+  if (after.tls_port == 0) return std::nullopt;
+  const bool same = before.tls_port != 0 && before.volatile_changes == after.volatile_changes &&
+                    tls_options(before) == tls_options(after);
+  if (same) return std::nullopt;
+  const std::string why = net_->use_tls(tls_options(after));
+  if (why.empty()) return std::nullopt;
+  metrics::log::warning("Failed to configure TLS: {}", why);
+  return settings::Refusal{before.tls_port == 0 ? "tls-port" : "tls-cert-file",
+                           "Unable to update TLS configuration. Check server logs."};
+}
+
 std::optional<settings::Refusal> Instance::apply(const settings::Settings& before,
                                                  const settings::Settings& after) {
+  if (auto refusal = apply_tls(before, after)) return refusal;
   bool listening = before.bind != after.bind || before.port != after.port ||
-                   before.tcp_backlog != after.tcp_backlog;
+                   before.tls_port != after.tls_port || before.tcp_backlog != after.tcp_backlog;
   if (listening) {
     std::string error = net_->listen(listen_options(after));
     if (!error.empty()) {
       metrics::log::warning("{}", error);
-      bool port = before.port != after.port;
-      return settings::Refusal{port ? "port" : "bind",
-                               port ? "Unable to listen on this port. Check server logs."
-                                    : "Failed to bind to specified addresses."};
+      const bool plain = before.port != after.port;
+      if (!plain && before.tls_port == after.tls_port) {
+        return settings::Refusal{"bind", "Failed to bind to specified addresses."};
+      }
+      return settings::Refusal{plain ? "port" : "tls-port",
+                               "Unable to listen on this port. Check server logs."};
     }
   }
   const server::MemoryShares had = server::share_out(before, memory_limit_);

@@ -76,6 +76,8 @@ class Instance : public contract::RunningServer {
   std::optional<std::string> open_readers(const settings::Settings& settings);
   void build_services(const settings::Settings& settings);
   net::Welcome welcome(net::Connection& connection, bool peer_is_local);
+  std::optional<settings::Refusal> apply_tls(const settings::Settings& before,
+                                             const settings::Settings& after);
   std::optional<settings::Refusal> apply(const settings::Settings& before,
                                          const settings::Settings& after);
   void apply_limits(const settings::Settings& settings);

@@ -51,6 +51,8 @@ void Session::on_close(std::string_view reason) {
   // What the server itself decided, an operator wants to know.
   if (reason.starts_with("Closing client") || reason.starts_with("Closed for")) {
     metrics::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
+  } else if (reason.starts_with("TLS failed")) {
+    metrics::log::verbose("{}: addr={}", reason, client_->address);
   }
   client_->leaving = client_->gone = client_->closed = true;
   if (watching_) writer_.unwatch(client_->id);

@@ -123,6 +123,7 @@ Error Config::set(std::span<const Change> changes, bool client_is_local) {
     const SettingRow& row = *found[i].row;
     const std::vector<std::string> values = split_value(row, changes[i].second);
     if (Error why = set_value(row, *after, values)) return set_error(found[i].name, *why);
+    if (row.is(kVolatile)) ++after->volatile_changes;
   }
   if (apply_) {
     if (const auto refusal = apply_(*before, *after)) {

@@ -85,7 +85,6 @@ constexpr EnumName kFacilityNames[] = {{"user", 0},   {"local0", 1}, {"local1", 
                                        {"local2", 3}, {"local3", 4}, {"local4", 5},
                                        {"local5", 6}, {"local6", 7}, {"local7", 8}};
 constexpr EnumName kDisklessLoadNames[] = {{"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}};
-constexpr EnumName kTlsAuthNames[] = {{"no", 0}, {"yes", 1}, {"optional", 2}};
 constexpr EnumName kOomScoreNames[] = {{"no", 0}, {"yes", 1}, {"relative", 1}, {"absolute", 2}};
 constexpr EnumName kAclPubsubNames[] = {{"allchannels", 0}, {"resetchannels", 1}};
 constexpr EnumName kSanitizeNames[] = {{"no", 0}, {"yes", 1}, {"clients", 2}};
@@ -109,11 +108,6 @@ Error check_no_cluster(std::string_view value) {
 Error check_no_acl_file(std::string_view value) {
   if (value.empty()) return {};
   return "ACL users are not supported";
-}
-
-Error check_no_tls(std::string_view value) {
-  if (value == "0") return {};
-  return "Ingot does not serve TLS yet; let a proxy end it";
 }
 
 Error check_append_name(std::string_view value) {
@@ -326,32 +320,12 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("cluster-allow-pubsubshard-when-down", "yes"),
     boolean("cluster-allow-replica-migration", "yes"),
 
-    // TLS
-    {.name = "tls-port",
-     .kind = Kind::kInteger,
-     .flags = kWithoutMeaning,
-     .max = 65535,
-     .default_value = "0",
-     .check = check_no_tls},
-    integer("tls-session-cache-size", "20480", 0, kIntMax),
-    integer("tls-session-cache-timeout", "300", 0, kIntMax),
+    // TLS between servers
     boolean("tls-cluster", "no"),
     boolean("tls-replication", "no"),
-    choice("tls-auth-clients", "yes", kTlsAuthNames),
-    boolean("tls-prefer-server-ciphers", "no"),
-    boolean("tls-session-caching", "yes"),
-    text("tls-cert-file"),
-    text("tls-key-file"),
-    text("tls-key-file-pass"),
     text("tls-client-cert-file"),
     text("tls-client-key-file"),
     text("tls-client-key-file-pass"),
-    text("tls-dh-params-file"),
-    text("tls-ca-cert-file"),
-    text("tls-ca-cert-dir"),
-    text("tls-protocols"),
-    text("tls-ciphers"),
-    text("tls-ciphersuites"),
 });
 
 }  // namespace

@@ -103,6 +103,9 @@ constexpr EnumName kKeyCountNames[] = {named("exact", KeyCount::kExact),
                                        named("estimate", KeyCount::kEstimate)};
 constexpr EnumName kReadIoNames[] = {named("auto", ReadIo::kAuto), named("uring", ReadIo::kUring),
                                      named("threads", ReadIo::kThreads)};
+constexpr EnumName kTlsAuthNames[] = {named("no", TlsAuthClients::kNo),
+                                      named("yes", TlsAuthClients::kYes),
+                                      named("optional", TlsAuthClients::kOptional)};
 constexpr EnumName kSupervisedNames[] = {
     named("upstart", Supervised::kUpstart), named("systemd", Supervised::kSystemd),
     named("auto", Supervised::kAuto), named("no", Supervised::kNo)};
@@ -138,6 +141,22 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     memory<&S::client_query_buffer_limit>("client-query-buffer-limit", kMb, kLongMax, kUnsigned),
     custom("client-output-buffer-limit", kOutputLimitsValue, kManyValues),
     memory<&S::proto_max_bulk_len>("proto-max-bulk-len", kMb, kLongMax),
+
+    integer<&S::tls_port>("tls-port", 0, 65535),
+    text("tls-cert-file", &S::tls_cert_file, kVolatile),
+    text("tls-key-file", &S::tls_key_file, kVolatile),
+    text("tls-key-file-pass", &S::tls_key_file_pass, kVolatile),
+    text("tls-dh-params-file", &S::tls_dh_params_file, kVolatile),
+    text("tls-ca-cert-file", &S::tls_ca_cert_file, kVolatile),
+    text("tls-ca-cert-dir", &S::tls_ca_cert_dir, kVolatile),
+    choice<&S::tls_auth_clients>("tls-auth-clients", kTlsAuthNames),
+    text("tls-protocols", &S::tls_protocols, kVolatile),
+    text("tls-ciphers", &S::tls_ciphers, kVolatile),
+    text("tls-ciphersuites", &S::tls_ciphersuites, kVolatile),
+    boolean<&S::tls_prefer_server_ciphers>("tls-prefer-server-ciphers"),
+    boolean<&S::tls_session_caching>("tls-session-caching"),
+    integer<&S::tls_session_cache_size>("tls-session-cache-size", 0, kIntMax),
+    integer<&S::tls_session_cache_timeout>("tls-session-cache-timeout", 0, kIntMax),
 
     word("engine", &S::engine, kEngineNames, kImmutable),
     // Immutable as well, because the data cannot move under a running server.

@@ -38,6 +38,7 @@ enum : uint8_t {
   kHidden = 1u << 3,          // CONFIG GET answers it only by its exact name
   kManyValues = 1u << 4,      // takes a list of values
   kWithoutMeaning = 1u << 5,  // accepted and answered, and nothing else
+  kVolatile = 1u << 6,        // names a file, which is read anew even if the name stays
 };
 
 struct EnumName {

@@ -26,6 +26,7 @@ enum class KeyCount : uint8_t { kExact, kEstimate };  // exact: it counts the ke
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
 // Who may use a feature that can harm the machine.
+enum class TlsAuthClients : uint8_t { kNo, kYes, kOptional };
 enum class Permission : uint8_t { kNo, kYes, kLocal };  // local: loopback and unix socket only
 
 // client-output-buffer-limit of one class; 0 means no limit of that kind.
@@ -60,6 +61,23 @@ struct Settings {
   std::array<OutputLimit, 3> output_limits = {
       OutputLimit{}, {256ull << 20, 64ull << 20, 60}, {32ull << 20, 8ull << 20, 60}};
   int64_t proto_max_bulk_len = 512ll << 20;
+
+  // TLS
+  int tls_port = 0;  // 0: none
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::string tls_key_file_pass;
+  std::string tls_dh_params_file;
+  std::string tls_ca_cert_file;
+  std::string tls_ca_cert_dir;
+  TlsAuthClients tls_auth_clients = TlsAuthClients::kYes;
+  std::string tls_protocols;     // empty: TLSv1.2 and TLSv1.3
+  std::string tls_ciphers;       // empty: OpenSSL's
+  std::string tls_ciphersuites;  // empty: OpenSSL's
+  bool tls_prefer_server_ciphers = false;
+  bool tls_session_caching = true;
+  int tls_session_cache_size = 20480;   // sessions
+  int tls_session_cache_timeout = 300;  // seconds
 
   // Storage
   std::string engine = "rocksdb";  // rocksdb, leveldb, memory
@@ -116,6 +134,9 @@ struct Settings {
 
   // Observation
   uint32_t notify_keyspace_events = 0;  // bits of namespace notify
+
+  // Grows whenever CONFIG SET names a setting that is kVolatile.
+  uint64_t volatile_changes = 0;
 
   // Settings of Redis that mean nothing here, by name, where they differ from their default.
   std::map<std::string, std::string, std::less<>> kept;
