@@ -98,7 +98,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
                 storage::KeyProbe* probe);
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
-                        const contract::CommandRow& exec_row);
+                        const contract::QueuedCommand& exec);
   struct PoolRead;
   static storage::ReadRing::Work look_up(PoolRead read);
   static void run_in_pool(PoolRead read);

@@ -243,7 +243,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   if (all_reads && !watching_) {
     if (assembling_ || job_in_flight_) return Step::kWait;
     pending_bytes_ += queued_bytes_;
-    read_transaction(std::move(client_->queue), *queued.row);
+    read_transaction(std::move(client_->queue), queued);
     discard_transaction();
     return Step::kTaken;
   }
@@ -267,7 +267,8 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   if (!row.immediate && !idle()) return Step::kWait;
   auto run = [this, queued](contract::EncodedReply* out) {
     contract::RespSink reply(*out, client_->resp);
-    Accounting accounting(services_, *queued.row);
+    Accounting accounting(services_,
+                          {.row = *queued.row, .command = *queued.command, .client = *client_});
     exec::run_session(services_,
                       {.row = *queued.row,
                        .command = *queued.command,
