@@ -19,6 +19,7 @@
 #include "src/server/disk_guard.h"
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
+#include "src/server/metrics_page.h"
 #include "src/server/process.h"
 #include "src/server/reader_tuner.h"
 #include "src/server/saver.h"
@@ -75,6 +76,14 @@ std::optional<std::string> redis_files_passed_over(const settings::Settings& set
            "beside them with 'ignore-redis-files yes'.";
   }
   return std::nullopt;
+}
+
+bool is_protected(const settings::Settings& settings) {
+  return settings.protected_mode && settings.requirepass.empty();
+}
+
+uint16_t metrics_port(const settings::Settings& settings) {
+  return static_cast<uint16_t>(settings.metrics_port);
 }
 
 net::ListenOptions listen_options(const settings::Settings& settings) {
@@ -162,8 +171,27 @@ std::optional<std::string> Instance::open() {
                                        [this] { server::take_sample(services_->data, *net_); });
   ticker_ = std::make_unique<server::Ticker>(
       std::chrono::milliseconds(server::DiskGuard::kPeriodMs), [this] { tick(); });
+  metrics_server_ = std::make_unique<net::HttpServer>(
+      net::HttpPage{.path = "/metrics",
+                    .content_type = server::kMetricsContentType,
+                    .make = [this] { return make_metrics(); },
+                    .serves_others = [this] { return !is_protected(*config_.settings()); }});
+  if (auto why = metrics_server_->listen(settings->bind, metrics_port(*settings)); !why.empty()) {
+    return why;
+  }
   net_->start();
   return std::nullopt;
+}
+
+std::string Instance::make_metrics() {
+  const auto view = store_->view();
+  storage::EngineReader data(store_->engine(), view->snapshot(), storage::Tier::kDisk);
+  types::KeyReader keys(data, view->databases(), view->created_ms(), nullptr);
+  return server::metrics_page({.services = *services_,
+                               .writer = *writer_,
+                               .net = *net_,
+                               .keys = keys,
+                               .settings = *config_.settings()});
 }
 
 std::optional<std::string> Instance::open_data(const settings::Settings& settings) {
@@ -245,7 +273,7 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
     metrics::add(stats_.connections_rejected);
     return std::string("-ERR max number of clients reached\r\n");
   }
-  if (settings->protected_mode && settings->requirepass.empty() && !peer_is_local) {
+  if (is_protected(*settings) && !peer_is_local) {
     metrics::add(stats_.connections_rejected);
     return std::string(
         "-DENIED Redis is running in protected mode because protected mode is enabled and no "
@@ -332,6 +360,13 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
                                "Unable to listen on this port. Check server logs."};
     }
   }
+  if (before.metrics_port != after.metrics_port || before.bind != after.bind) {
+    if (auto why = metrics_server_->listen(after.bind, metrics_port(after)); !why.empty()) {
+      metrics::log::warning("{}", why);
+      if (listening) (void)net_->listen(listen_options(before));
+      return settings::Refusal{"metrics-port", "Unable to listen on this port. Check server logs."};
+    }
+  }
   const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());
   const server::MemoryShares has = server::share_out(after, memory_limit_);
@@ -373,6 +408,7 @@ void Instance::close() {
   if (store_) store_->engine().interrupt();  // whoever waits for space would have to be waited for
   sampler_.reset();
   ticker_.reset();
+  metrics_server_.reset();
   if (net_) net_->stop(kStopGraceMs);
   if (writer_) writer_->stop();
   if (collector_) collector_->stop();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "net/http_server.h"
 #include "net/server.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
@@ -77,6 +78,7 @@ class Instance : public contract::RunningServer {
   std::optional<std::string> open_readers(const settings::Settings& settings);
   void build_services(const settings::Settings& settings);
   net::Welcome welcome(net::Connection& connection, bool peer_is_local);
+  std::string make_metrics();
   std::optional<settings::Refusal> apply_tls(const settings::Settings& before,
                                              const settings::Settings& after);
   std::optional<settings::Refusal> apply(const settings::Settings& before,
@@ -106,6 +108,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<server::DiskGuard> disk_guard_;
   std::unique_ptr<server::Ticker> sampler_;
   std::unique_ptr<server::Ticker> ticker_;
+  std::unique_ptr<net::HttpServer> metrics_server_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

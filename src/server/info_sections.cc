@@ -248,7 +248,7 @@ void write_commandstats(const InfoSource& source, InfoFields& out) {
     const metrics::CommandStats* stats = source.services.data.stats.find(row);
     if (stats == nullptr) return;
     const uint64_t calls = stats->calls.load();
-    const uint64_t micros = stats->micros.load();
+    const uint64_t micros = stats->nanos.load() / 1000;
     const uint64_t rejected = stats->rejected.load();
     const uint64_t failed = stats->failed.load();
     if (calls + rejected + failed == 0) return;

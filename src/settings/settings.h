@@ -133,6 +133,7 @@ struct Settings {
   int64_t stream_node_max_entries = 100;
 
   // Observation
+  int metrics_port = 0;                      // of /metrics; 0: none
   int64_t slowlog_log_slower_than = 10'000;  // microseconds; negative: nothing is logged
   int64_t slowlog_max_len = 128;
   int64_t latency_monitor_threshold = 0;  // ms; 0: off
