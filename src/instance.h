@@ -11,6 +11,7 @@
 #include <string>
 
 #include "net/server.h"
+#include "src/contract/channels.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
@@ -92,6 +93,7 @@ class Instance : public contract::RunningServer {
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;
   contract::ClientRegistry clients_;
+  contract::Channels channels_;
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<server::Saver> saver_;
@@ -99,7 +101,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<server::ReaderTuner> tuner_;
-  exec::EventHook events_;
+  exec::Couriers couriers_{channels_};
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;

@@ -16,6 +16,7 @@
 namespace ingot::commands {
 namespace {
 
+using contract::ChannelKind;
 using contract::Client;
 
 enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
@@ -37,8 +38,13 @@ std::string command_name(const Client& client) {
   return subcommand != nullptr ? full_name(row, *subcommand) : full_name(nullptr, *row);
 }
 
+ClientType type_of(const Client& client) {
+  return client.is_subscriber() ? ClientType::kPubsub : ClientType::kNormal;
+}
+
 std::string flags_of(const Client& client) {
   std::string flags;
+  if (client.is_subscriber()) flags += 'P';
   if (client.queued >= 0) flags += 'x';
   if (client.is_unix) flags += 'U';
   if (client.no_evict) flags += 'e';
@@ -65,14 +71,15 @@ std::string describe(const Client& client, int64_t now_ms) {
   }
   const uint64_t arguments = client.pending_bytes;
   return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} qbuf={} qbuf-free={} argv-mem={} multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={} "
       "tot-mem={} events={} cmd={} user={} redir=-1 resp={}",
       client.id, client.address, client.local_address, client.fd, client.name(),
       (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
-      client.queued.load(), input, input_free, arguments, output > 0 ? 1 : 0, output,
-      sizeof(Client) + input + input_free + arguments + output, output > 0 ? "rw" : "r",
-      command_name(client), client.user, client.resp.load());
+      client.subscribed_to(ChannelKind::kChannel), client.subscribed_to(ChannelKind::kPattern),
+      client.subscribed_to(ChannelKind::kShard), client.queued.load(), input, input_free, arguments,
+      output > 0 ? 1 : 0, output, sizeof(Client) + input + input_free + arguments + output,
+      output > 0 ? "rw" : "r", command_name(client), client.user, client.resp.load());
 }
 
 void client_id(SessionContext& context, Args) {
@@ -101,7 +108,7 @@ void list_by_id(SessionContext& context, Args ids) {
 }
 
 void client_list(SessionContext& context, Args args) {
-  ClientType type = ClientType::kNormal;
+  std::optional<ClientType> type;
   ArgReader reader(args, 2);
   if (reader.left() == 2 && reader.word("type")) {
     type = read_client_type(reader);
@@ -110,11 +117,10 @@ void client_list(SessionContext& context, Args args) {
   }
   if (!reader.done()) return context.reply.error(reader.error());
   std::string text;
-  if (type == ClientType::kNormal) {
-    const int64_t now_ms = context.server.now_ms();
-    context.clients.for_each(
-        [&](const Client& client) { text += describe(client, now_ms) + '\n'; });
-  }
+  const int64_t now_ms = context.server.now_ms();
+  context.clients.for_each([&](const Client& client) {
+    if (!type || *type == type_of(client)) text += describe(client, now_ms) + '\n';
+  });
   context.reply.verbatim("txt", text);
 }
 
@@ -123,13 +129,13 @@ struct KillFilter {
   uint64_t id = 0;  // 0: any
   std::optional<std::string_view> address;
   std::optional<std::string_view> local_address;
-  ClientType type = ClientType::kNormal;
+  std::optional<ClientType> type;
   bool skip_me = true;
 
   bool matches(const Client& client, const Client& me) const {
     return (id == 0 || client.id == id) && (!address || client.address == *address) &&
            (!local_address || client.local_address == *local_address) &&
-           type == ClientType::kNormal && !(skip_me && client.id == me.id);
+           (!type || *type == type_of(client)) && !(skip_me && client.id == me.id);
   }
 };
 

@@ -203,7 +203,6 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
     if (latch_failure(pool_outcome(unit, i))) return Done{};
     const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
-    keys.missed.clear();
     Accounting each(services_,
                     {.row = *queued.row, .command = *queued.command, .client = *job.client});
     Wish wish = run_any(
@@ -216,6 +215,9 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
     if (overlay_.failed()) return Done{};
     if (contract::is_session(*queued.row)) db = job.client->db;
     if (reply.undoes()) rollback(before);
+    for (types::KeyReader::Missed& missed : std::exchange(keys.missed, {})) {
+      keys.notify(types::notify::kKeyMiss, "keymiss", missed.db, missed.key);
+    }
     each.kept(reply, &keys);
     reply.clear_erred();
     if (overlay_.bytes() - changed_before > bytes_max ||
@@ -229,6 +231,7 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
 
 // The unit stays: what it did to WATCH takes effect now, for the units behind it.
 void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before) {
+  if (effects_.notices.size() > before.effects.notices) job.told_others = true;
   overlay_.set_tier(Tier::kDisk);
   if (!watches_.empty()) {
     types::Effects since;
@@ -369,7 +372,9 @@ void Group::release() {
   if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
     services_.data.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
   }
-  if (!effects_.events.empty()) services_.events.tell(effects_.events);
+  if (!effects_.notices.empty()) {
+    services_.couriers.release(std::move(effects_.notices), effects_.notice_bytes);
+  }
 }
 
 }  // namespace ingot::exec

@@ -27,7 +27,9 @@
 
 namespace ingot::exec {
 
-class Session : public net::Handler, public std::enable_shared_from_this<Session> {
+class Session : public net::Handler,
+                public contract::PushTarget,
+                public std::enable_shared_from_this<Session> {
  public:
   Session(Services& services, Writer& writer, net::Connection& connection,
           std::shared_ptr<contract::Client> client);
@@ -41,6 +43,9 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void on_protocol_error(std::string_view error) override;
   void on_close(std::string_view reason) override;
 
+  void push(const contract::Push& push) override;
+  void flush_pushes() override;
+
   // CLIENT KILL, posted to this thread by whoever runs it.
   void kill();
 
@@ -49,6 +54,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   struct Slot {
     bool done = false;
     contract::EncodedReply reply;
+    size_t pushed_bytes = 0;  // of it
   };
   using SlotPtr = std::shared_ptr<Slot>;
 
@@ -120,8 +126,9 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
     size_t next = 0;
   };
   std::deque<Incoming> inbox_;
-  std::deque<SlotPtr> slots_;  // replies not yet delivered, oldest first
-  size_t held_bytes_ = 0;      // of the replies that are ready in slots_
+  std::deque<SlotPtr> slots_;   // replies not yet delivered, oldest first
+  size_t held_bytes_ = 0;       // of the replies that are ready in slots_
+  size_t held_push_bytes_ = 0;  // of these, the pushes among them
   std::string protocol_error_;
 
   std::unique_ptr<WriteJob> assembling_;
@@ -134,6 +141,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   bool watching_ = false;   // WATCH was sent and not yet undone
   bool closing_ = false;    // no more commands are taken
   bool paused_ = false;
+  bool subscriber_ = false;  // the connection knows that it is one
   size_t pending_bytes_ = 0;
   size_t queued_bytes_ = 0;  // of an open MULTI's commands
   size_t prefetched_ = 0;    // commands behind the running job whose blocks were asked for

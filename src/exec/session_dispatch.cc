@@ -99,6 +99,11 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
   if (!client_->authenticated && (flags & contract::flag::kNoAuth) == 0) {
     return "NOAUTH Authentication required.";
   }
+  if (!resolved.row->from_subscribers && client_->resp == 2 && client_->is_subscriber()) {
+    return "ERR Can't execute '" + contract::full_name(resolved.parent, *resolved.row) +
+           "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+           "context";
+  }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
@@ -109,7 +114,7 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
 void Session::reject(const CommandRow* row, std::string_view error) {
   count_rejected(services_, row, error);
   std::string text(error);
-  if (row != nullptr && is_exec(*row) && client_->in_multi) {
+  if (row != nullptr && is_exec(*row)) {
     std::string_view reason = error.starts_with("ERR ") ? error.substr(4) : error;
     text = "EXECABORT Transaction discarded because of: " + std::string(reason);
     discard_transaction();
@@ -295,7 +300,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   bool in_multi = client_->in_multi;
   run(&reply);
   if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
-  if (!silent()) answer(std::move(reply));
+  if (!silent() || row.pushes) answer(std::move(reply));
   if (client_->close_after_reply) closing_ = true;
   return Step::kTaken;
 }

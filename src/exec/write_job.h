@@ -53,7 +53,8 @@ struct WriteJob {
   net::IoThread* thread = nullptr;
   std::move_only_function<void(contract::EncodedReply replies, bool given_up)> done;
   contract::EncodedReply replies;
-  bool given_up = false;  // it would have waited, for a client that is leaving
+  bool told_others = false;  // some unit did: messages, events
+  bool given_up = false;     // it would have waited, for a client that is leaving
 
   // The writer's own progress:
   size_t next = 0;               // the unit to run

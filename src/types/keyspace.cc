@@ -447,7 +447,8 @@ Effects::Savepoint Effects::savepoint() const {
           .watched = watched.size(),
           .collections = dropped_collections.size(),
           .keyspaces = dropped_keyspaces.size(),
-          .events = events.size(),
+          .notices = notices.size(),
+          .notice_bytes = notice_bytes,
           .kept = kept.size(),
           .expired_keys = expired_keys,
           .changes = changes,
@@ -455,14 +456,15 @@ Effects::Savepoint Effects::savepoint() const {
 }
 
 void Effects::rollback(const Savepoint& savepoint) {
-  INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.events <= events.size());
+  INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.notices <= notices.size());
   INGOT_CHECK(savepoint.collections <= dropped_collections.size());
   touched.resize(savepoint.touched);
   swapped.resize(savepoint.swapped);
   watched.resize(savepoint.watched);
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
-  events.resize(savepoint.events);
+  notices.resize(savepoint.notices);
+  notice_bytes = savepoint.notice_bytes;
   kept.resize(savepoint.kept);
   expired_keys = savepoint.expired_keys;
   changes = savepoint.changes;

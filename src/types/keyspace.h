@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/types/drawn_members.h"
-#include "src/types/events.h"
+#include "src/types/notices.h"
 #include "src/types/order_index.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
@@ -196,16 +196,23 @@ struct Effects {
   bool unwatch = false;          // UNWATCH: forgets what was watched before `watched`
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
-  std::vector<Event> events;
+  std::vector<Notice> notices;
+  size_t notice_bytes = 0;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
   uint64_t lookup_hits = 0;                 // of writes that answer the old value, as GETDEL does
   uint64_t lookup_misses = 0;
   uint64_t expired_keys = 0;
   uint64_t changes = 0;  // rdb_changes_since_last_save
 
+  template <typename SomeNotice>
+  void tell(SomeNotice notice) {
+    notices.emplace_back(std::move(notice));
+    notice_bytes += bytes_of(notices.back());
+  }
+
   // To take back what a failed command did.
   struct Savepoint {
-    size_t touched, swapped, watched, collections, keyspaces, events, kept;
+    size_t touched, swapped, watched, collections, keyspaces, notices, notice_bytes, kept;
     uint64_t expired_keys, changes;
     bool unwatch;
   };
@@ -281,7 +288,7 @@ class KeyWriter : public KeyReader {
   // is static.
   void notify(uint32_t kind, std::string_view name, int db, std::string_view key) {
     if ((wanted_events_ & kind) == 0) return;
-    effects_.events.push_back({.kind = kind, .name = name, .db = db, .key = std::string(key)});
+    effects_.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
   }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
 

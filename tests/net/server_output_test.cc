@@ -53,7 +53,7 @@ TEST_CASE("a client that does not read is not read from either", "[output]") {
 
 TEST_CASE("the hard limit cuts", "[output]") {
   TestServer server(flooding());
-  server.server.limits().output_hard_bytes = 4 * kMegabyte;
+  server.server.limits().normal_output.hard_bytes = 4 * kMegabyte;
   server.serve();
   auto reader = server.connect();
   auto sleeper = server.connect(16 * 1024);
@@ -67,8 +67,8 @@ TEST_CASE("the hard limit cuts", "[output]") {
 
 TEST_CASE("the soft limit cuts after its time", "[output]") {
   TestServer server(flooding());
-  server.server.limits().output_soft_bytes = kMegabyte;
-  server.server.limits().output_soft_seconds = 1;
+  server.server.limits().normal_output.soft_bytes = kMegabyte;
+  server.server.limits().normal_output.soft_seconds = 1;
   server.serve();
   auto sleeper = server.connect(16 * 1024);
   const auto start = std::chrono::steady_clock::now();
