@@ -7,7 +7,7 @@ namespace ingot::exec {
 
 namespace {
 
-constexpr size_t kBacklogBytesMax = 16 << 20;  // of one I/O thread
+constexpr size_t kBacklogBytesMax = 4 << 20;  // of one I/O thread
 
 }  // namespace
 

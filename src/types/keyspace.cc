@@ -294,6 +294,11 @@ void KeyWriter::discard_collection(storage::CollectionId id) {
   effects_.dropped_collections.push_back(id);
 }
 
+void KeyWriter::tell_lookup(int db, std::string_view key, bool found) {
+  ++(found ? effects_.lookup_hits : effects_.lookup_misses);
+  if (!found) notify(types::notify::kKeyMiss, "keymiss", db, key);
+}
+
 void KeyWriter::touch(int db, std::string_view key, Touch touch) {
   ++effects_.changes;
   if (!collect_touched_ || touch == Touch::kQuiet) return;

@@ -90,6 +90,10 @@ class KeyReader {
   // Of find(), since construction; whoever runs the command adds them up when it succeeded.
   uint64_t hits = 0;
   uint64_t misses = 0;
+  // Counts a look-up that was not by find() like one.
+  void note_lookup(int db, std::string_view key, bool found) {
+    found ? void(++hits) : note_miss(db, key);
+  }
   // The keys that find() missed, if they are wanted (for the event "keymiss").
   struct Missed {
     int db;
@@ -281,6 +285,8 @@ class KeyWriter : public KeyReader {
   DrawnMembers& drawn() { return state_.drawn; }
   Effects& effects() { return effects_; }
 
+  // A look-up of a command that writes, which counts although writes do not.
+  void tell_lookup(int db, std::string_view key, bool found);
   // Marks a key as modified, as every store and remove does by itself.
   void touch(int db, std::string_view key, Touch touch = Touch::kModified);
 
