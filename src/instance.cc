@@ -228,6 +228,7 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .server = *this,
                                      .table = *table_,
                                      .channels = channels_,
+                                     .tracking = tracking_,
                                      .couriers = couriers_});
   couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
@@ -299,6 +300,8 @@ void Instance::apply_limits(const settings::Settings& settings) {
   limits.output_total_bytes_max = shares.output_bytes;
   limits.query_total_bytes_max = shares.input_bytes;
   limits.command_bytes_max = shares.command_bytes;
+  tracking_.keys_max = settings.tracking_table_max_keys;
+  tracking_.bytes_max = shares.command_bytes;
   services_->data.bounds.command_bytes = shares.command_bytes;
   services_->data.bounds.transaction_bytes = shares.transaction_bytes;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);

@@ -15,6 +15,7 @@
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
+#include "src/contract/tracking.h"
 #include "src/data/store.h"
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
@@ -94,6 +95,7 @@ class Instance : public contract::RunningServer {
   metrics::Stats stats_;
   contract::ClientRegistry clients_;
   contract::Channels channels_;
+  contract::Tracking tracking_;
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<server::Saver> saver_;
@@ -101,7 +103,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<server::ReaderTuner> tuner_;
-  exec::Couriers couriers_{channels_};
+  exec::Couriers couriers_{channels_, tracking_, clients_};
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "src/commands/client_name.h"
+#include "src/commands/client_tracking.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/table.h"
@@ -44,8 +45,12 @@ ClientType type_of(const Client& client) {
 
 std::string flags_of(const Client& client) {
   std::string flags;
+  const uint32_t tracking = client.tracking;
   if (client.is_subscriber()) flags += 'P';
   if (client.queued >= 0) flags += 'x';
+  if (tracking != 0) flags += 't';
+  if ((tracking & contract::tracks::kBrokenRedirect) != 0) flags += 'R';
+  if ((tracking & contract::tracks::kBroadcast) != 0) flags += 'B';
   if (client.is_unix) flags += 'U';
   if (client.no_evict) flags += 'e';
   return flags.empty() ? "N" : flags;
@@ -73,13 +78,14 @@ std::string describe(const Client& client, int64_t now_ms) {
   return fmt::format(
       "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} qbuf={} qbuf-free={} argv-mem={} multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={} "
-      "tot-mem={} events={} cmd={} user={} redir=-1 resp={}",
+      "tot-mem={} events={} cmd={} user={} redir={} resp={}",
       client.id, client.address, client.local_address, client.fd, client.name(),
       (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
       client.subscribed_to(ChannelKind::kChannel), client.subscribed_to(ChannelKind::kPattern),
       client.subscribed_to(ChannelKind::kShard), client.queued.load(), input, input_free, arguments,
       output > 0 ? 1 : 0, output, sizeof(Client) + input + input_free + arguments + output,
-      output > 0 ? "rw" : "r", command_name(client), client.user, client.resp.load());
+      output > 0 ? "rw" : "r", command_name(client), client.user, redirect_of(client),
+      client.resp.load());
 }
 
 void client_id(SessionContext& context, Args) {
@@ -232,6 +238,10 @@ void client_no_evict(SessionContext& context, Args args) {
 void client_help(SessionContext& context, Args) {
   static constexpr std::string_view kLines[] = {
       "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+      "CACHING (YES|NO)",
+      "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+      "GETREDIR",
+      "    Return the client ID we are redirecting to when tracking is enabled.",
       "GETNAME",
       "    Return the name of the current connection.",
       "ID",
@@ -260,6 +270,11 @@ void client_help(SessionContext& context, Args) {
       "    Control the replies sent to the current connection.",
       "SETNAME <name>",
       "    Assign the name <name> to the current connection.",
+      "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+      "         [OPTIN] [OPTOUT] [NOLOOP]",
+      "    Control server assisted client side caching.",
+      "TRACKINGINFO",
+      "    Report tracking status for the current connection.",
       "NO-EVICT (ON|OFF)",
       "    Protect current client connection from eviction.",
       "HELP",
@@ -322,6 +337,38 @@ constexpr CommandRow kSubcommandTable[] = {
                   "username:string=USER? ip:port:string=ADDR? ip:port:string=LADDR@6.2.0? "
                   "yes/no:string=SKIPME?))",
      .handler = client_kill},
+    {.name = "caching",
+     .arity = 3,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "Whether what the next command reads is tracked",
+     .arguments = "mode:oneof(yes:pure-token=YES no:pure-token=NO)",
+     .handler = client_caching},
+    {.name = "getredir",
+     .arity = 2,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "The connection that is told what this one tracks",
+     .handler = client_getredir},
+    {.name = "tracking",
+     .arity = -3,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1), and O(N) in the prefixes given",
+     .summary = "Be told when what this connection has read changes",
+     .arguments = "status:oneof(on:pure-token=ON off:pure-token=OFF) client-id:integer=REDIRECT? "
+                  "prefix:string=PREFIX?+ bcast:pure-token=BCAST? optin:pure-token=OPTIN? "
+                  "optout:pure-token=OPTOUT? noloop:pure-token=NOLOOP?",
+     .handler = client_tracking},
+    {.name = "trackinginfo",
+     .arity = 2,
+     .flags = kOwnFlags,
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "How this connection tracks what it reads",
+     .handler = client_trackinginfo},
     {.name = "setname",
      .arity = 3,
      .flags = kOwnFlags,

@@ -99,6 +99,7 @@ void reset(SessionContext& context, Args) {
       context.channels.unsubscribe(client, kind, name);
     }
   }
+  context.tracking.disable(client);
   client.db = 0;
   client.resp = 2;
   context.reply.set_version(2);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "src/contract/channels.h"
 #include "src/contract/push.h"
 #include "src/contract/row.h"
+#include "src/contract/tracking.h"
 
 namespace ingot::contract {
 
@@ -69,6 +71,12 @@ class Client {
   std::atomic<uint64_t> subscribed_bytes{0};
   uint32_t subscribed_to(ChannelKind kind) const { return subscribed[static_cast<size_t>(kind)]; }
   bool is_subscriber() const;
+
+  // Client side caching. Changed by Tracking, and under its lock but for single bits of `tracking`.
+  std::atomic<uint32_t> tracking{0};           // bits of namespace tracks; 0: it does not track
+  std::atomic<uint64_t> tracking_redirect{0};  // the client that is told instead; 0: none
+  std::set<std::string, std::less<>> tracking_prefixes;
+  bool tracking_closed = false;
 
   // Whether anybody is at the other end. Each is set once, by the I/O thread, before it tells the
   // writer; whoever works for the client looks when that begins, goes on, and would have to wait.

@@ -136,6 +136,7 @@ class SessionContext {
   settings::Config& config;
   ClientRegistry& clients;
   Channels& channels;
+  Tracking& tracking;
   const Table& table;
   RunningServer& server;
   bool in_exec = false;

@@ -80,25 +80,34 @@ void Courier::run() {
       --left;
       continue;
     }
+    if (item.batch && !broadcasts_.empty()) {
+      address_broadcasts();
+      continue;
+    }
     if (item.batch) backlog_bytes_.fetch_sub(item.batch->bytes, std::memory_order_relaxed);
     if (item.then) item.then();
     items_.pop_front();
     next_notice_ = 0;
   }
   first_turn_ = false;
+  flush();
+  running_ = left == 0;
+  if (running_) thread_.post([this] { run(); });
+}
+
+void Courier::flush() {
   for (Client* client : std::exchange(to_flush_, {})) {
     if (client->pushes != nullptr) client->pushes->flush_pushes();
   }
-  running_ = left == 0;
-  if (running_) thread_.post([this] { run(); });
 }
 
 void Courier::carry_parcel() {
   const auto [client, letter_index] = parcels_[next_parcel_++];
   if (client == nullptr || client->pushes == nullptr) return;
   const Letter& letter = letters_[letter_index];
+  if (!letter.kind) return invalidate(*client, letter.push.body);
   // It may have unsubscribed since the turn before.
-  if (!first_turn_ && !channels_.has(*client, letter.kind, letter.name)) return;
+  if (!first_turn_ && !others_.channels.has(*client, *letter.kind, letter.name)) return;
   client->pushes->push(letter.push);
   to_flush_.push_back(client);
 }
@@ -109,6 +118,12 @@ void Courier::open(const types::Notice& notice, const NoticeBatch& batch) {
   next_parcel_ = 0;
   first_turn_ = true;
   if (const auto* message = std::get_if<types::Message>(&notice)) return address(*message);
+  if (const auto* change = std::get_if<types::KeyChange>(&notice)) return open(*change);
+  if (const auto* all = std::get_if<types::AllChanged>(&notice)) return open(*all);
+  if (const auto* read = std::get_if<types::KeyRead>(&notice)) {
+    if (read->thread == thread_.index()) remember_read(read->key, read->client);
+    return;
+  }
   const auto& event = std::get<types::Event>(notice);
   if ((batch.event_kinds & types::notify::kKeyspace) != 0) {
     address({.channel = fmt::format("__keyspace@{}__:{}", event.db, event.key),
@@ -122,7 +137,7 @@ void Courier::open(const types::Notice& notice, const NoticeBatch& batch) {
 
 void Courier::address(const types::Message& message) {
   const size_t first = letters_.size();
-  channels_.for_receivers(
+  others_.channels.for_receivers(
       thread_.index(), message.channel, message.sharded,
       [&](ChannelKind kind, std::string_view name, Client& client) {
         const bool is_new = letters_.size() == first || letters_.back().kind != kind ||
@@ -137,7 +152,7 @@ void Courier::address(const types::Message& message) {
   for (size_t i = first; i < letters_.size(); ++i) {
     Letter& letter = letters_[i];
     letter.push = {.head = shared(std::make_shared<std::string>(
-                       head_of(letter.kind, letter.name, message.channel))),
+                       head_of(*letter.kind, letter.name, message.channel))),
                    .body = body};
   }
 }

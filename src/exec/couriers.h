@@ -10,13 +10,20 @@
 #include <vector>
 
 #include "src/contract/channels.h"
+#include "src/contract/tracking.h"
 #include "src/exec/courier.h"
+
+namespace ingot::contract {
+class ClientRegistry;
+}
 
 namespace ingot::exec {
 
 class Couriers {
  public:
-  explicit Couriers(contract::Channels& channels) : channels_(channels) {}
+  Couriers(contract::Channels& channels, contract::Tracking& tracking,
+           const contract::ClientRegistry& clients)
+      : channels_(channels), tracking_(tracking), clients_(clients) {}
 
   // Before anybody connects.
   void serve(std::span<net::IoThread* const> threads);
@@ -34,12 +41,18 @@ class Couriers {
   // be given to, or null.
   Courier* overladen() const;
 
-  Courier& of(const net::IoThread& thread) {
-    return *couriers_[static_cast<size_t>(thread.index())];
-  }
+  Courier& of(const net::IoThread& thread) { return at(thread.index()); }
+  Courier& at(int thread) { return *couriers_[static_cast<size_t>(thread)]; }
+  size_t size() const { return couriers_.size(); }
+  // A client tracks no more.
+  void forget_if_nobody_tracks();
+  // More reads are remembered than may be: each courier that has more than its part forgets some.
+  void trim_reads();
 
  private:
   contract::Channels& channels_;
+  contract::Tracking& tracking_;
+  const contract::ClientRegistry& clients_;
   std::atomic<uint32_t> event_kinds_{0};
   std::vector<std::unique_ptr<Courier>> couriers_;
 };

@@ -58,6 +58,7 @@ void run_session(Services& services, const Call& call, contract::Client& client,
                                    .config = services.data.config,
                                    .clients = services.clients,
                                    .channels = services.channels,
+                                   .tracking = services.tracking,
                                    .table = services.table,
                                    .server = services.server,
                                    .in_exec = in_exec};

@@ -6,7 +6,6 @@
 #include "src/exec/couriers.h"
 
 namespace ingot::contract {
-class Channels;
 class ClientRegistry;
 class RunningServer;
 class Table;
@@ -20,6 +19,7 @@ struct Services {
   contract::RunningServer& server;
   const contract::Table& table;
   contract::Channels& channels;
+  contract::Tracking& tracking;
   Couriers& couriers;
 };
 

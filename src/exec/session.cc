@@ -77,6 +77,8 @@ void Session::on_close(std::string_view reason) {
   client_->pushes = nullptr;
   services_.couriers.of(thread_).forget(*client_);
   leave_channels(services_.channels, thread_, client_);
+  services_.tracking.close(*client_);
+  if (tracks_) services_.couriers.forget_if_nobody_tracks();
   services_.clients.remove(client_->id);
   connection_ = nullptr;
   closing_ = true;
@@ -220,6 +222,8 @@ void Session::settle() {
     subscriber_ = !subscriber_;
     connection_->set_subscriber(subscriber_);
   }
+  const bool tracks = client_->tracking != 0;
+  if (std::exchange(tracks_, tracks) && !tracks) services_.couriers.forget_if_nobody_tracks();
   connection_->flush();
   if (connection_ == nullptr) return;
   connection_->set_busy(!finished);
@@ -249,6 +253,7 @@ void Session::on_job_done(const SlotPtr& slot, contract::EncodedReply reply, boo
   if (assembling_) {
     submit_job();
   } else if (exclusive_) {
+    close_transaction();
     after_command();
     return end_exclusive();
   }
@@ -271,7 +276,6 @@ void Session::on_read_done(const SlotPtr& slot) {
 
 void Session::end_exclusive() {
   exclusive_ = false;
-  if (executing_) close_transaction();
   if (client_->close_after_reply) closing_ = true;
   if (connection_ != nullptr) advance();
 }

@@ -93,10 +93,11 @@ class Session : public net::Handler,
   void close_transaction();
   void discard_transaction();
   bool silent() const;
-  void after_command();
+  void after_command(bool is_about_client = false);
 
   // --- session_reads.cc
   Step read(const contract::QueuedCommand& queued);
+  void remember_reads(const contract::QueuedCommand& queued);
   bool probe(const contract::QueuedCommand& queued);
   // `probe` is `data`, or null when that reads a view.
   bool try_read(const contract::QueuedCommand& queued, storage::Reader& data,
@@ -137,11 +138,11 @@ class Session : public net::Handler,
   bool blocking_ = false;  // the job in flight is a blocking command
   size_t reads_in_flight_ = 0;
   bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
-  bool executing_ = false;  // the exclusive one is an EXEC: its MULTI ends with it
   bool watching_ = false;   // WATCH was sent and not yet undone
   bool closing_ = false;    // no more commands are taken
   bool paused_ = false;
   bool subscriber_ = false;  // the connection knows that it is one
+  bool tracks_ = false;      // it did when the session last looked
   size_t pending_bytes_ = 0;
   size_t queued_bytes_ = 0;  // of an open MULTI's commands
   size_t prefetched_ = 0;    // commands behind the running job whose blocks were asked for

@@ -35,6 +35,7 @@ struct Unit {
   const net::Command* command = nullptr;
   int db = 0;
   int resp = 2;
+  bool remembers_reads = false;                      // its client tracks what it reads
   bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   std::string canned;                                // an encoded reply that keeps its place

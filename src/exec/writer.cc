@@ -233,6 +233,7 @@ void Writer::run() {
     if (stopping && items.empty()) break;
     auto start = Steady::now();
     group_.want_events(services_.couriers.event_kinds());
+    group_.tell_changes(services_.tracking.any());
     group_.begin_recount();
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();

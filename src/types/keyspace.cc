@@ -265,7 +265,9 @@ void KeyWriter::drop(int db, std::string_view key, const Record& before, bool ke
 }
 
 void KeyWriter::expire(int db, std::string_view key, const Record& record) {
+  const uint64_t author = std::exchange(author_, 0);
   drop(db, key, record, /*keep_collection=*/false);
+  author_ = author;
   ++effects_.expired_keys;
   notify(types::notify::kExpired, "expired", db, key);
 }
@@ -301,6 +303,9 @@ void KeyWriter::tell_lookup(int db, std::string_view key, bool found) {
 
 void KeyWriter::touch(int db, std::string_view key, Touch touch) {
   ++effects_.changes;
+  if (tells_changes_ && touch == Touch::kModified) {
+    effects_.tell(KeyChange{.key = std::string(key), .author = author_});
+  }
   if (!collect_touched_ || touch == Touch::kQuiet) return;
   effects_.touched.push_back(
       {.db = db, .key = std::string(key), .modified = touch == Touch::kModified});
@@ -310,6 +315,10 @@ void KeyWriter::flush(int db) {
   storage::KeyspaceId old = keyspace(db);
   storage::KeyCounts before = counts(db);
   effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
+  // Once for all databases of a FLUSHALL.
+  const bool is_told =
+      !effects_.notices.empty() && std::holds_alternative<AllChanged>(effects_.notices.back());
+  if (tells_changes_ && !is_told) effects_.tell(AllChanged{});
   if (before.surely_empty()) return;
   state_.databases_before.push_back(state_.databases);
   storage::KeyspaceId fresh = state_.next_keyspace++;

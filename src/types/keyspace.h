@@ -297,6 +297,12 @@ class KeyWriter : public KeyReader {
     effects_.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
   }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
+  // Tells of every key that is changed, for those who track keys. `author`: the client whose
+  // commands these are; 0: none.
+  void tell_changes(uint64_t author) {
+    tells_changes_ = true;
+    author_ = author;
+  }
 
  private:
   bool find_any(int db, std::string_view key, Record* record);
@@ -317,6 +323,8 @@ class KeyWriter : public KeyReader {
   Effects& effects_;
   bool collect_touched_;
   uint32_t wanted_events_ = 0;
+  bool tells_changes_ = false;
+  uint64_t author_ = 0;
   Overwrites overwrites_ = Overwrites::kRead;
 };
 

@@ -24,14 +24,34 @@ struct Message {
   ThreadSet threads = {};  // on which somebody listened then
 };
 
-using Notice = std::variant<Event, Message>;
+// For those who track what they have read.
+struct KeyChange {
+  std::string key;
+  uint64_t author;  // the client; 0: none, the key has expired
+};
+// Databases were flushed, or it is not known which keys have changed.
+struct AllChanged {};
+// A client that tracks has read this in the writer.
+struct KeyRead {
+  std::string key;
+  uint64_t client;
+  int thread;  // of that client
+};
+
+using Notice = std::variant<Event, Message, KeyChange, AllChanged, KeyRead>;
 
 // What it takes in memory, more or less.
 inline size_t bytes_of(const Notice& notice) {
-  if (const auto* message = std::get_if<Message>(&notice)) {
-    return sizeof(Notice) + message->channel.size() + message->bulk->size();
-  }
-  return sizeof(Notice) + std::get<Event>(notice).key.size();
+  struct Bytes {
+    size_t operator()(const Event& event) const { return event.key.size(); }
+    size_t operator()(const Message& message) const {
+      return message.channel.size() + message.bulk->size();
+    }
+    size_t operator()(const KeyChange& change) const { return change.key.size(); }
+    size_t operator()(const AllChanged&) const { return 0; }
+    size_t operator()(const KeyRead& read) const { return read.key.size(); }
+  };
+  return sizeof(Notice) + std::visit(Bytes{}, notice);
 }
 
 }  // namespace ingot::types

@@ -25,7 +25,7 @@ FAMILIES = """
 """
 SUBCOMMANDS = """
     client|id client|info client|list client|kill client|setname client|getname client|reply
-    client|no-evict client|help
+    client|no-evict client|help client|tracking client|trackinginfo client|caching client|getredir
     command|count command|list command|info command|docs command|getkeys command|getkeysandflags
     command|help
     config|get config|set config|rewrite config|resetstat config|help

@@ -117,6 +117,41 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
   CHECK(client.run({"GET", "k"}) == "$1\r\n2\r\n");
 }
 
+TEST_CASE("a commit that fails tells nobody", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  InProcessClient listener(server);
+  server.services().couriers.want_events(types::notify::kKeyevent | types::notify::kAll);
+  CHECK(listener.pipeline({{"HELLO", "3"}, {"CLIENT", "TRACKING", "ON"}, {"GET", "k"}})
+            .ends_with("+OK\r\n_\r\n"));
+  listener.pipeline({{"SUBSCRIBE", "news", "__keyevent@0__:set"}});
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.pipeline({{"MULTI"}, {"PUBLISH", "news", "x"}, {"SET", "k", "1"}, {"EXEC"}})
+            .find("MISCONF") != std::string::npos);
+  CHECK(listener.run({"PING"}) == "+PONG\r\n");
+  REQUIRE(failing.try_resume().ok());
+  client.pipeline({{"MULTI"}, {"PUBLISH", "news", "x"}, {"SET", "k", "1"}, {"EXEC"}});
+  CHECK(listener.run({"PING"}) ==
+        ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n"
+        ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+        ">3\r\n$7\r\nmessage\r\n$18\r\n__keyevent@0__:set\r\n$1\r\nk\r\n+PONG\r\n");
+}
+
+TEST_CASE("whoever tells more than can be carried is answered when it has been", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  InProcessClient listener(server);
+  listener.run({"SUBSCRIBE", "news"});
+  const std::string text(3 << 20, 'x');
+  std::vector<InProcessClient::Line> lines(5, {"PUBLISH", "news", text});
+  lines.push_back({"SET", "k", "v"});
+  for (int round = 0; round < 5; ++round) {
+    CHECK(client.pipeline(lines) == ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n+OK\r\n");
+  }
+}
+
 TEST_CASE("what a failed commit had expired is due still", "[exec]") {
   auto engine = memory();
   auto& failing = static_cast<storage::MemoryEngine&>(*engine);

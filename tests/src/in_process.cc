@@ -55,6 +55,7 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
                                      .server = stub_,
                                      .table = table_,
                                      .channels = channels_,
+                                     .tracking = tracking_,
                                      .couriers = couriers_});
   net::IoThread* const thread = &thread_;
   couriers_.serve({&thread, 1});

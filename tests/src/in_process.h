@@ -95,7 +95,8 @@ class InProcess {
   StubServer stub_;
   contract::Table table_{commands::all_families()};
   contract::Channels channels_;
-  exec::Couriers couriers_{channels_};
+  contract::Tracking tracking_;
+  exec::Couriers couriers_{channels_, tracking_, clients_};
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
