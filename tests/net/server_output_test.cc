@@ -155,7 +155,7 @@ TEST_CASE("listeners have limits of their own, and no timeout", "[output]") {
   REQUIRE(eventually([&] { return server.closed == 1; }));  // the other client, for its idleness
   CHECK(server.close_reasons() == std::vector<std::string>{"Closing idle client"});
   auto second = server.connect();
-  second.send("TELL 4000000\r\n");
+  second.send("TELL 9000000\r\n");
   REQUIRE(eventually([&] { return server.server.output_limit_disconnections() == 1; }));
 }
 
