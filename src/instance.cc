@@ -255,14 +255,19 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .clients = clients_,
                                      .server = *this,
                                      .table = *table_,
-                                     .events = events_});
-  events_.wanted = settings.notify_keyspace_events;
+                                     .channels = channels_,
+                                     .tracking = tracking_,
+                                     .couriers = couriers_});
+  couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
   net_ = std::make_unique<net::Server>(net::ServerOptions{
       .io_threads = settings.io_threads,
       .welcome = [this](net::Connection& connection,
                         bool peer_is_local) { return welcome(connection, peer_is_local); },
       .on_log = [](const std::string& line) { metrics::log::warning("{}", line); }});
+  std::vector<net::IoThread*> threads;
+  for (int i = 0; i < net_->io_threads(); ++i) threads.push_back(&net_->thread(i));
+  couriers_.serve(threads);
   disk_guard_ = std::make_unique<server::DiskGuard>(store_->engine(), *collector_, *writer_);
 }
 
@@ -310,16 +315,21 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
 
 void Instance::apply_limits(const settings::Settings& settings) {
   net::Limits& limits = net_->limits();
-  const settings::OutputLimit& output = settings.output_limits[settings::kNormalClients];
   limits.proto_max_bulk_bytes = static_cast<uint64_t>(settings.proto_max_bulk_len);
   limits.query_buffer_bytes_max = settings.client_query_buffer_limit;
-  limits.output_hard_bytes = output.hard_bytes;
-  limits.output_soft_bytes = output.soft_bytes;
-  limits.output_soft_seconds = static_cast<uint32_t>(output.soft_seconds);
+  const auto apply_output = [](net::Limits::Output& limit, const settings::OutputLimit& setting) {
+    limit.hard_bytes = setting.hard_bytes;
+    limit.soft_bytes = setting.soft_bytes;
+    limit.soft_seconds = static_cast<uint32_t>(setting.soft_seconds);
+  };
+  apply_output(limits.normal_output, settings.output_limits[settings::kNormalClients]);
+  apply_output(limits.subscriber_output, settings.output_limits[settings::kPubsubClients]);
   server::MemoryShares shares = server::share_out(settings, memory_limit_);
   limits.output_total_bytes_max = shares.output_bytes;
   limits.query_total_bytes_max = shares.input_bytes;
   limits.command_bytes_max = shares.command_bytes;
+  tracking_.keys_max = settings.tracking_table_max_keys;
+  tracking_.bytes_max = shares.command_bytes;
   services_->data.bounds.command_bytes = shares.command_bytes;
   services_->data.bounds.transaction_bytes = shares.transaction_bytes;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
@@ -382,7 +392,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   }
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
   if (before.reader_threads != after.reader_threads) tuner_->follow(after.reader_threads);
-  events_.wanted = after.notify_keyspace_events;
+  couriers_.want_events(after.notify_keyspace_events);
   metrics::log::set_level(after.loglevel);
   return std::nullopt;
 }

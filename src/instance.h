@@ -12,9 +12,11 @@
 
 #include "net/http_server.h"
 #include "net/server.h"
+#include "src/contract/channels.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
+#include "src/contract/tracking.h"
 #include "src/data/store.h"
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
@@ -94,6 +96,8 @@ class Instance : public contract::RunningServer {
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;
   contract::ClientRegistry clients_;
+  contract::Channels channels_;
+  contract::Tracking tracking_;
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<server::Saver> saver_;
@@ -101,7 +105,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<server::ReaderTuner> tuner_;
-  exec::EventHook events_;
+  exec::Couriers couriers_{channels_, tracking_, clients_};
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;

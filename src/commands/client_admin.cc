@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "src/commands/client_name.h"
+#include "src/commands/client_tracking.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/table.h"
@@ -16,6 +17,7 @@
 namespace ingot::commands {
 namespace {
 
+using contract::ChannelKind;
 using contract::Client;
 
 enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
@@ -37,9 +39,18 @@ std::string command_name(const Client& client) {
   return subcommand != nullptr ? full_name(row, *subcommand) : full_name(nullptr, *row);
 }
 
+ClientType type_of(const Client& client) {
+  return client.is_subscriber() ? ClientType::kPubsub : ClientType::kNormal;
+}
+
 std::string flags_of(const Client& client) {
   std::string flags;
+  const uint32_t tracking = client.tracking;
+  if (client.is_subscriber()) flags += 'P';
   if (client.queued >= 0) flags += 'x';
+  if (tracking != 0) flags += 't';
+  if ((tracking & contract::tracks::kBrokenRedirect) != 0) flags += 'R';
+  if ((tracking & contract::tracks::kBroadcast) != 0) flags += 'B';
   if (client.is_unix) flags += 'U';
   if (client.no_evict) flags += 'e';
   return flags.empty() ? "N" : flags;
@@ -65,14 +76,16 @@ std::string describe(const Client& client, int64_t now_ms) {
   }
   const uint64_t arguments = client.pending_bytes;
   return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} qbuf={} qbuf-free={} argv-mem={} multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={} "
-      "tot-mem={} events={} cmd={} user={} redir=-1 resp={}",
+      "tot-mem={} events={} cmd={} user={} redir={} resp={}",
       client.id, client.address, client.local_address, client.fd, client.name(),
       (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
-      client.queued.load(), input, input_free, arguments, output > 0 ? 1 : 0, output,
-      sizeof(Client) + input + input_free + arguments + output, output > 0 ? "rw" : "r",
-      command_name(client), client.user, client.resp.load());
+      client.subscribed_to(ChannelKind::kChannel), client.subscribed_to(ChannelKind::kPattern),
+      client.subscribed_to(ChannelKind::kShard), client.queued.load(), input, input_free, arguments,
+      output > 0 ? 1 : 0, output, sizeof(Client) + input + input_free + arguments + output,
+      output > 0 ? "rw" : "r", command_name(client), client.user, redirect_of(client),
+      client.resp.load());
 }
 
 void client_id(SessionContext& context, Args) {
@@ -101,7 +114,7 @@ void list_by_id(SessionContext& context, Args ids) {
 }
 
 void client_list(SessionContext& context, Args args) {
-  ClientType type = ClientType::kNormal;
+  std::optional<ClientType> type;
   ArgReader reader(args, 2);
   if (reader.left() == 2 && reader.word("type")) {
     type = read_client_type(reader);
@@ -110,11 +123,10 @@ void client_list(SessionContext& context, Args args) {
   }
   if (!reader.done()) return context.reply.error(reader.error());
   std::string text;
-  if (type == ClientType::kNormal) {
-    const int64_t now_ms = context.server.now_ms();
-    context.clients.for_each(
-        [&](const Client& client) { text += describe(client, now_ms) + '\n'; });
-  }
+  const int64_t now_ms = context.server.now_ms();
+  context.clients.for_each([&](const Client& client) {
+    if (!type || *type == type_of(client)) text += describe(client, now_ms) + '\n';
+  });
   context.reply.verbatim("txt", text);
 }
 
@@ -123,13 +135,13 @@ struct KillFilter {
   uint64_t id = 0;  // 0: any
   std::optional<std::string_view> address;
   std::optional<std::string_view> local_address;
-  ClientType type = ClientType::kNormal;
+  std::optional<ClientType> type;
   bool skip_me = true;
 
   bool matches(const Client& client, const Client& me) const {
     return (id == 0 || client.id == id) && (!address || client.address == *address) &&
            (!local_address || client.local_address == *local_address) &&
-           type == ClientType::kNormal && !(skip_me && client.id == me.id);
+           (!type || *type == type_of(client)) && !(skip_me && client.id == me.id);
   }
 };
 
@@ -226,6 +238,10 @@ void client_no_evict(SessionContext& context, Args args) {
 void client_help(SessionContext& context, Args) {
   static constexpr std::string_view kLines[] = {
       "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+      "CACHING (YES|NO)",
+      "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+      "GETREDIR",
+      "    Return the client ID we are redirecting to when tracking is enabled.",
       "GETNAME",
       "    Return the name of the current connection.",
       "ID",
@@ -254,6 +270,11 @@ void client_help(SessionContext& context, Args) {
       "    Control the replies sent to the current connection.",
       "SETNAME <name>",
       "    Assign the name <name> to the current connection.",
+      "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+      "         [OPTIN] [OPTOUT] [NOLOOP]",
+      "    Control server assisted client side caching.",
+      "TRACKINGINFO",
+      "    Report tracking status for the current connection.",
       "NO-EVICT (ON|OFF)",
       "    Protect current client connection from eviction.",
       "HELP",
@@ -316,6 +337,38 @@ constexpr CommandRow kSubcommandTable[] = {
                   "username:string=USER? ip:port:string=ADDR? ip:port:string=LADDR@6.2.0? "
                   "yes/no:string=SKIPME?))",
      .handler = client_kill},
+    {.name = "caching",
+     .arity = 3,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "Whether what the next command reads is tracked",
+     .arguments = "mode:oneof(yes:pure-token=YES no:pure-token=NO)",
+     .handler = client_caching},
+    {.name = "getredir",
+     .arity = 2,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "The connection that is told what this one tracks",
+     .handler = client_getredir},
+    {.name = "tracking",
+     .arity = -3,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1), and O(N) in the prefixes given",
+     .summary = "Be told when what this connection has read changes",
+     .arguments = "status:oneof(on:pure-token=ON off:pure-token=OFF) client-id:integer=REDIRECT? "
+                  "prefix:string=PREFIX?+ bcast:pure-token=BCAST? optin:pure-token=OPTIN? "
+                  "optout:pure-token=OPTOUT? noloop:pure-token=NOLOOP?",
+     .handler = client_tracking},
+    {.name = "trackinginfo",
+     .arity = 2,
+     .flags = kOwnFlags,
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "How this connection tracks what it reads",
+     .handler = client_trackinginfo},
     {.name = "setname",
      .arity = 3,
      .flags = kOwnFlags,

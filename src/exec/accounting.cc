@@ -47,9 +47,9 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
     if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);
     if (keys->misses != 0) metrics::add(stats.keyspace_misses, keys->misses);
     for (const types::KeyReader::Missed& missed : keys->missed) {
-      const types::Event event{
+      const types::Notice event = types::Event{
           .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key};
-      services_.events.tell({&event, 1});
+      services_.couriers.release({event}, types::bytes_of(event));
     }
   }
 }

@@ -212,6 +212,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::latency_monitor_threshold>("latency-monitor-threshold", 0, kLongMax),
     boolean<&S::latency_tracking>("latency-tracking"),
     custom("latency-tracking-info-percentiles", kPercentilesValue, kManyValues),
+    integer<&S::tracking_table_max_keys>("tracking-table-max-keys", 0, kLongMax, kUnsigned),
 });
 
 using Index = std::unordered_map<std::string_view, const SettingRow*>;
