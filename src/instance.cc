@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <random>
 
+#include "src/access/user_file.h"
 #include "src/commands/families.h"
 #include "src/data/collector.h"
 #include "src/data/reader_pool.h"
@@ -135,6 +136,8 @@ std::optional<std::string> Instance::open() {
     return error;
   }
   table_ = std::make_unique<contract::Table>(families, settings->renamed_commands);
+  users_ = std::make_unique<access::Users>(families);
+  if (auto error = access::set_up_users(*users_, *settings)) return error;
   server::set_memory_return(settings->jemalloc_bg_thread);
   uint64_t wanted_files = settings->maxclients + kReservedFiles;
   if (uint64_t files = server::raise_file_limit(wanted_files); files < wanted_files) {
@@ -152,6 +155,7 @@ std::optional<std::string> Instance::open() {
   }
   std::string error = net_->listen(listen_options(*settings));
   if (!error.empty()) return error;
+  config_.describe_users_by([this] { return access::user_lines(*users_); });
   config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
     return apply(before, after);
   });
@@ -225,6 +229,7 @@ void Instance::build_services(const settings::Settings& settings) {
                                               .config = config_,
                                               .stats = stats_},
                                      .clients = clients_,
+                                     .users = *users_,
                                      .server = *this,
                                      .table = *table_,
                                      .events = events_});
@@ -245,7 +250,8 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
     metrics::add(stats_.connections_rejected);
     return std::string("-ERR max number of clients reached\r\n");
   }
-  if (settings->protected_mode && settings->requirepass.empty() && !peer_is_local) {
+  const access::AccountPtr& account = users_->default_account();
+  if (settings->protected_mode && account->user()->nopass && !peer_is_local) {
     metrics::add(stats_.connections_rejected);
     return std::string(
         "-DENIED Redis is running in protected mode because protected mode is enabled and no "
@@ -266,8 +272,8 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
       !settings->unixsocket.empty() && connection.peer_address() == settings->unixsocket + ":0";
   auto client = std::make_shared<contract::Client>(clients_.next_id(), connection.peer_address(),
                                                    connection.local_address(), connection.fd(),
-                                                   is_unix, now_ms());
-  client->authenticated = settings->requirepass.empty();
+                                                   is_unix, now_ms(), account);
+  client->authenticated = !account->needs_password();
   connection.set_authenticated(client->authenticated);
   client->connection = &connection;
   auto session = std::make_shared<exec::Session>(*services_, *writer_, connection, client);
@@ -344,6 +350,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
   if (before.reader_threads != after.reader_threads) tuner_->follow(after.reader_threads);
   events_.wanted = after.notify_keyspace_events;
+  if (before.requirepass != after.requirepass) users_->set_default_password(after.requirepass);
   metrics::log::set_level(after.loglevel);
   return std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "net/server.h"
+#include "src/access/users.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
@@ -91,6 +92,7 @@ class Instance : public contract::RunningServer {
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;
   contract::ClientRegistry clients_;
+  std::unique_ptr<access::Users> users_;
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<server::Saver> saver_;

@@ -16,6 +16,10 @@
 #include "net/connection.h"
 #include "src/contract/row.h"
 
+namespace ingot::access {
+class Account;
+}
+
 namespace ingot::contract {
 
 struct QueuedCommand {
@@ -29,7 +33,7 @@ enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 class Client {
  public:
   Client(uint64_t id, std::string address, std::string local_address, int fd, bool is_unix,
-         int64_t created_ms);
+         int64_t created_ms, std::shared_ptr<access::Account> account);
 
   const uint64_t id;
   const std::string address;
@@ -46,7 +50,6 @@ class Client {
   ReplyMode reply_mode = ReplyMode::kOn;
   bool close_after_reply = false;  // QUIT, CLIENT KILL of oneself, protocol errors
   bool authenticated = false;
-  std::string user = "default";
 
   std::atomic<int> db{0};
   std::atomic<int> resp{2};
@@ -68,13 +71,19 @@ class Client {
   std::string name() const;
   void set_name(std::string name);
 
+  // Which user it is. Only who executes its commands changes that, and may ask without a lock.
+  void set_account(std::shared_ptr<access::Account> account);
+  std::shared_ptr<access::Account> account() const;
+  const access::Account& own_account() const { return *account_; }
+
   // Called by anybody under the registry's lock; null once the connection is gone.
   net::Connection* connection = nullptr;
   std::function<void()> kill;  // closes the connection; any thread
 
  private:
   mutable std::mutex mutex_;
-  std::string name_;
+  std::string name_;                          // by mutex_
+  std::shared_ptr<access::Account> account_;  // changed under mutex_
 };
 
 }  // namespace ingot::contract

@@ -23,6 +23,9 @@
 namespace ingot::settings {
 class Config;
 }
+namespace ingot::access {
+class Users;
+}
 namespace ingot::data {
 class BuiltArgument;
 class View;
@@ -134,6 +137,7 @@ class SessionContext {
   ReplySink& reply;
   settings::Config& config;
   ClientRegistry& clients;
+  access::Users& users;
   const Table& table;
   RunningServer& server;
   bool in_exec = false;

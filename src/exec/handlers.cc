@@ -56,6 +56,7 @@ void run_session(Services& services, const Call& call, contract::Client& client,
                                    .reply = reply,
                                    .config = services.data.config,
                                    .clients = services.clients,
+                                   .users = services.users,
                                    .table = services.table,
                                    .server = services.server,
                                    .in_exec = in_exec};

@@ -10,6 +10,9 @@
 #include "src/data/services.h"
 #include "src/types/events.h"
 
+namespace ingot::access {
+class Users;
+}
 namespace ingot::contract {
 class ClientRegistry;
 class RunningServer;
@@ -30,6 +33,7 @@ struct EventHook {
 struct Services {
   data::Services data;
   contract::ClientRegistry& clients;
+  access::Users& users;
   contract::RunningServer& server;
   const contract::Table& table;
   EventHook& events;

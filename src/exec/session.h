@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "net/connection.h"
+#include "src/access/users.h"
 #include "src/contract/client.h"
 #include "src/contract/context.h"
 #include "src/contract/reply.h"
@@ -74,8 +75,14 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
 
   // --- session_dispatch.cc: routing
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
+  void note_command(const contract::Resolved& resolved);
+  void answer_error(const contract::CommandRow& row, std::string_view error);
   bool debug_allowed() const;
-  std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
+  std::string refusal(const contract::Resolved& resolved, contract::Args args,
+                      const std::string& resolve_error);
+  std::string permission_error(const contract::CommandRow& row, contract::Args args);
+  std::string unreadable_error(const contract::CommandRow& row, contract::Args args);
+  const access::User& user();
   void reject(const contract::CommandRow* row, std::string_view error);
   Step route(const contract::QueuedCommand& queued);
   void enqueue_in_multi(contract::QueuedCommand queued);
@@ -114,6 +121,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   net::Connection* connection_;  // null once closed
   net::IoThread& thread_;
   const std::shared_ptr<contract::Client> client_;
+  std::shared_ptr<const access::User> user_;  // as the client's account was at
+  uint64_t user_version_ = 0;                 // this version; only asked for when it is restricted
 
   struct Incoming {
     net::BatchPtr batch;

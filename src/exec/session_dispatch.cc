@@ -4,6 +4,7 @@
 #include "src/contract/errors.h"
 #include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
+#include "src/exec/permission.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
 #include "src/settings/config.h"
@@ -53,6 +54,23 @@ void Session::after_command() {
   if (client_->reply_mode == ReplyMode::kSkipNext) client_->reply_mode = ReplyMode::kSkipThis;
 }
 
+void Session::note_command(const contract::Resolved& resolved) {
+  client_->last_command.store(resolved.parent != nullptr ? resolved.parent : resolved.row,
+                              std::memory_order_relaxed);
+  client_->last_subcommand.store(resolved.parent != nullptr ? resolved.row : nullptr,
+                                 std::memory_order_relaxed);
+}
+
+// The answer of a command that fails as if it had run.
+void Session::answer_error(const CommandRow& row, std::string_view error) {
+  contract::EncodedReply reply;
+  contract::RespSink sink(reply, client_->resp);
+  Accounting accounting(services_, row);
+  sink.error(error);
+  accounting.kept(sink, nullptr);
+  if (!silent()) answer(std::move(reply));
+}
+
 Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& command) {
   std::string resolve_error;
   contract::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
@@ -61,7 +79,21 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     connection_->close();
     return Step::kTaken;
   }
-  std::string error = command.refused ? contract::kOutOfMemory : refusal(resolved, resolve_error);
+  const access::Account& account = client_->own_account();
+  if (!account.is_unrestricted()) {
+    if (account.is_deleted()) {  // whoever deleted it ends the connection, or has it already
+      closing_ = true;
+      connection_->close();
+      return Step::kTaken;
+    }
+    // A refusal is logged, so it is found once.
+    if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
+      return Step::kWait;
+    }
+  }
+  if (resolved.row != nullptr) note_command(resolved);
+  std::string error =
+      command.refused ? contract::kOutOfMemory : refusal(resolved, command.args, resolve_error);
   if (!error.empty()) {
     // An EXEC that is refused forgets what was watched: WATCH first.
     if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
@@ -72,12 +104,13 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     return Step::kTaken;
   }
   QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
-  client_->last_command.store(resolved.parent != nullptr ? resolved.parent : resolved.row,
-                              std::memory_order_relaxed);
-  client_->last_subcommand.store(resolved.parent != nullptr ? resolved.row : nullptr,
-                                 std::memory_order_relaxed);
   if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
+    after_command();
+    return Step::kTaken;
+  }
+  if (error = unreadable_error(*resolved.row, command.args); !error.empty()) {
+    answer_error(*resolved.row, error);
     after_command();
     return Step::kTaken;
   }
@@ -92,17 +125,48 @@ bool Session::debug_allowed() const {
          (permission == settings::Permission::kLocal && client_->is_local());
 }
 
-std::string Session::refusal(const contract::Resolved& resolved, const std::string& resolve_error) {
+std::string Session::refusal(const contract::Resolved& resolved, contract::Args args,
+                             const std::string& resolve_error) {
   if (!resolve_error.empty()) return resolve_error;
   if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
   uint32_t flags = resolved.row->flags;
-  if (!client_->authenticated && (flags & contract::flag::kNoAuth) == 0) {
+  if (!client_->authenticated && (flags & contract::flag::kNoAuth) == 0 &&
+      services_.users.default_account()->needs_password()) {
     return "NOAUTH Authentication required.";
   }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
-  return {};
+  return client_->own_account().is_unrestricted() ? std::string()
+                                                  : permission_error(*resolved.row, args);
+}
+
+// As the client's account is now. The client is this thread's: nothing that executes it is under
+// way.
+const access::User& Session::user() {
+  const access::Account& account = client_->own_account();
+  if (const uint64_t version = account.version(); version != user_version_) {
+    user_ = account.user();
+    user_version_ = version;
+  }
+  return *user_;
+}
+
+std::string Session::permission_error(const CommandRow& row, contract::Args args) {
+  const auto origin = client_->in_multi ? access::Origin::kMulti : access::Origin::kTopLevel;
+  const access::Reason reason = deny(services_,
+                                     {.user = user(),
+                                      .name = client_->own_account().name,
+                                      .client_id = client_->id,
+                                      .origin = origin},
+                                     row, args);
+  if (reason == access::Reason::kAllowed) return {};
+  return access::denied_error(reason, origin, services_.users.ids().name_of(row));
+}
+
+std::string Session::unreadable_error(const CommandRow& row, contract::Args args) {
+  if (row.unnamed_keys_error == nullptr || client_->own_account().is_unrestricted()) return {};
+  return unnamed_keys_error(services_, user(), row, args);
 }
 
 // Refuses a command before it ran; inside MULTI that spoils the transaction.
@@ -253,7 +317,8 @@ Session::Step Session::exec(const QueuedCommand& queued) {
             .db = client_->db,
             .resp = client_->resp,
             .silent = silent(),
-            .transaction = client_->queue};
+            .transaction = client_->queue,
+            .permission = {.account = client_->account()}};
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
   pending_bytes_ += queued_bytes_;
   watching_ = false;  // the writer forgets them

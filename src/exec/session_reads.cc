@@ -31,7 +31,8 @@ struct Session::PoolRead {
   std::shared_ptr<Session> session;
   SlotPtr slot;
   std::vector<QueuedCommand> commands;
-  const contract::CommandRow* exec_row;  // null: a single command
+  const contract::CommandRow* exec_row;   // null: a single command
+  TransactionPermission permission = {};  // of an EXEC
   std::shared_ptr<const data::View> view;
   int db = session->client_->db;
   int resp = session->client_->resp;
@@ -69,6 +70,14 @@ struct Session::PoolRead {
   bool run_one(const QueuedCommand& queued, contract::RespSink& reply,
                contract::EncodedReply* out) {
     Services& services = session->services_;
+    if (exec_row != nullptr) {
+      const std::string& denied =
+          permission.check(services, session->client_->id, next, *queued.row, queued.command->args);
+      if (!denied.empty()) {
+        reply.error(denied);
+        return true;
+      }
+    }
     const bool waits = storage::NoWaitReads::current() == nullptr;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(),
                                waits ? Tier::kDisk : Tier::kCacheOnly);
@@ -162,6 +171,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                 .slot = open_slot(),
                 .commands = {queued},
                 .exec_row = nullptr,
+                .permission = {},
                 .view = run_view_};
   if (queued.command->args.size() > contract::kWalkedAtOnce) {
     return services_.data.readers.submit(
@@ -191,6 +201,7 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
                 .slot = open_slot(),
                 .commands = std::move(transaction),
                 .exec_row = &exec_row,
+                .permission = {.account = client_->account()},
                 .view = services_.data.store.view()};
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }

@@ -15,6 +15,7 @@
 #include "src/contract/client.h"
 #include "src/contract/context.h"
 #include "src/contract/reply.h"
+#include "src/exec/permission.h"
 
 namespace ingot::exec {
 
@@ -35,6 +36,7 @@ struct Unit {
   int resp = 2;
   bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
+  TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
   // For each command (one, or those of the transaction); empty until something was asked for.
   std::vector<PoolOutcome> from_pool;

@@ -12,11 +12,13 @@
 #include "src/settings/config_rewrite.h"
 #include "src/settings/setting_pattern.h"
 #include "src/settings/setting_values.h"
+#include "src/settings/whole_file.h"
 
 namespace ingot::settings {
 namespace {
 
 using Change = std::pair<std::string_view, std::string_view>;  // name and new value
+using Lines = std::vector<std::string>;
 
 std::string set_error(std::string_view name, std::string_view why) {
   return fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}", name, why);
@@ -74,7 +76,7 @@ Error Config::load(std::span<const std::string> arguments) {
   if (line.from_stdin) text.append(std::istreambuf_iterator<char>(std::cin), {});
   if (!line.options.empty()) text += '\n' + line.options;
 
-  Loader loader(version_);
+  Loader loader(version_, check_user_);
   if (Error error = loader.load(text)) return error;
   if (Error error = loader.finish()) return error;
   file_ = line.file;
@@ -148,7 +150,9 @@ Error Config::rewrite() {
         row->name == "dir" || print_value(*row, *now) != print_value(*row, defaults);
     file->put(*row, file_lines(*row, *now), differs);
   }
-  if (Error error = file->write(file_)) return "ERR Rewriting config file: " + *error;
+  if (describe_users_) file->put_users(now->aclfile.empty() ? describe_users_() : Lines());
+  if (Error error = replace_file(file_, file->text()))
+    return "ERR Rewriting config file: " + *error;
   return {};
 }
 

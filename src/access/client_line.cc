@@ -1,0 +1,62 @@
+// The fields of a client's line.
+#include "src/access/client_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/access/users.h"
+#include "src/contract/table.h"
+
+namespace ingot::access {
+namespace {
+
+std::string command_name(const contract::Client& client) {
+  const contract::CommandRow* row = client.last_command;
+  const contract::CommandRow* subcommand = client.last_subcommand;
+  if (row == nullptr) return "NULL";
+  return subcommand != nullptr ? contract::full_name(row, *subcommand)
+                               : contract::full_name(nullptr, *row);
+}
+
+std::string flags_of(const contract::Client& client) {
+  std::string flags;
+  if (client.queued >= 0) flags += 'x';
+  if (client.is_unix) flags += 'U';
+  if (client.no_evict) flags += 'e';
+  return flags.empty() ? "N" : flags;
+}
+
+int64_t steady_now_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+}  // namespace
+
+std::string client_line(const contract::Client& client, int64_t now_ms) {
+  const net::Connection* connection = client.connection;
+  uint64_t input = 0;
+  uint64_t input_free = 0;
+  uint64_t output = 0;
+  int64_t idle_ms = 0;
+  if (connection != nullptr) {
+    input = connection->query_buffer_bytes;
+    input_free = connection->query_buffer_free;
+    output = connection->output_bytes;
+    idle_ms = std::max<int64_t>(0, steady_now_ms() - connection->last_interaction_ms);
+  }
+  const uint64_t arguments = client.pending_bytes;
+  return fmt::format(
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 "
+      "multi={} qbuf={} qbuf-free={} argv-mem={} multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={} "
+      "tot-mem={} events={} cmd={} user={} redir=-1 resp={}",
+      client.id, client.address, client.local_address, client.fd, client.name(),
+      (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
+      client.queued.load(), input, input_free, arguments, output > 0 ? 1 : 0, output,
+      sizeof(contract::Client) + input + input_free + arguments + output, output > 0 ? "rw" : "r",
+      command_name(client), client.account()->name, client.resp.load());
+}
+
+}  // namespace ingot::access
