@@ -11,6 +11,8 @@
 namespace ingot::access {
 namespace {
 
+constexpr std::string_view kAfterRedis = "7.1";  // the version behind the one that is the measure
+
 std::string lower(std::string_view text) {
   std::string made(text);
   std::ranges::transform(made, made.begin(),
@@ -27,15 +29,15 @@ CommandIds::CommandIds(contract::Table::Families families) {
       const size_t bar = command.name.find('|');
       const bool is_below = bar != std::string_view::npos && command.name.substr(0, bar) == parent;
       if (!is_below || by_name_.contains(std::string(command.name))) continue;
-      put_below(container, add(std::string(command.name), command.categories, /*exists=*/false));
+      put_below(container, add(command));
     }
   };
   for (const auto family : families) {
     for (const contract::CommandRow& row : family) {
-      const size_t id = add(std::string(row.name), row.acl, /*exists=*/true);
+      const size_t id = add(std::string(row.name), row);
       by_row_.emplace(&row, id);
       for (const contract::CommandRow& subcommand : row.subcommands) {
-        const size_t below = add(contract::full_name(&row, subcommand), subcommand.acl, true);
+        const size_t below = add(contract::full_name(&row, subcommand), subcommand);
         by_row_.emplace(&subcommand, below);
         put_below(id, below);
       }
@@ -46,7 +48,7 @@ CommandIds::CommandIds(contract::Table::Families families) {
     if (command.name.find('|') != std::string_view::npos ||
         by_name_.contains(std::string(command.name)))
       continue;
-    add_redis_only(command.name, add(std::string(command.name), command.categories, false));
+    add_redis_only(command.name, add(command));
   }
   for (size_t category = 0; category < categories_.size(); ++category) {
     for (size_t id = 0; id < entries_.size(); ++id) {
@@ -54,16 +56,29 @@ CommandIds::CommandIds(contract::Table::Families families) {
       categories_[category].members.set(id);
       categories_[category].changed |= entries_[id].with_subcommands;
     }
+    categories_[category].redis_members = categories_[category].members & of_redis_;
   }
 }
 
-size_t CommandIds::add(std::string name, uint32_t categories, bool exists) {
+size_t CommandIds::add(std::string name, const contract::CommandRow& row) {
+  const size_t id = add(std::move(name), row.acl);
+  of_redis_.set(id, row.since < kAfterRedis);
+  return id;
+}
+
+size_t CommandIds::add(const RedisOnly& command) {
+  const size_t id = add(std::string(command.name), command.categories);
+  entries_[id].exists = false;
+  of_redis_.set(id);
+  return id;
+}
+
+size_t CommandIds::add(std::string name, uint32_t categories) {
   const size_t id = entries_.size();
   INGOT_CHECK(id < kCommandsMax);
   by_name_.emplace(name, id);
   Entry& entry = entries_.emplace_back();
   entry.name = std::move(name);
-  entry.exists = exists;
   entry.with_subcommands.set(id);
   categories_of_.push_back(categories);
   return id;

@@ -18,6 +18,8 @@
 
 namespace ingot::access {
 
+struct RedisOnly;
+
 inline constexpr size_t kCommandsMax = 1024;
 using CommandSet = std::bitset<kCommandsMax>;
 
@@ -42,6 +44,10 @@ class CommandIds {
   // Categories are numbered by their bits in contract::acl.
   static std::optional<size_t> find_category(std::string_view name);  // without "@", in any case
   const CommandSet& members(size_t category) const { return categories_[category].members; }
+  // Of these those that Redis 7.0 has: by them it is found which categories describe a user.
+  const CommandSet& redis_members(size_t category) const {
+    return categories_[category].redis_members;
+  }
   // What a rule with it changes: its members, and the subcommands of those that are containers.
   const CommandSet& changed_by(size_t category) const { return categories_[category].changed; }
 
@@ -53,14 +59,18 @@ class CommandIds {
   };
   struct Category {
     CommandSet members;
+    CommandSet redis_members;
     CommandSet changed;
   };
 
-  size_t add(std::string name, uint32_t categories, bool exists);
+  size_t add(std::string name, const contract::CommandRow& row);
+  size_t add(const RedisOnly& command);
+  size_t add(std::string name, uint32_t categories);
   void put_below(size_t container, size_t subcommand);
 
   std::vector<Entry> entries_;
   std::vector<uint32_t> categories_of_;
+  CommandSet of_redis_;
   boost::unordered_flat_map<std::string, size_t> by_name_;
   boost::unordered_flat_map<const contract::CommandRow*, size_t> by_row_;
   std::array<Category, std::size(contract::acl::kNames)> categories_;

@@ -15,7 +15,7 @@ std::optional<size_t> best_category(const CommandSet& left, bool adds, const Com
   size_t most_right = 0;
   for (size_t category = 0; category < std::size(contract::acl::kNames); ++category) {
     if (taken.test(category)) continue;
-    const CommandSet& members = ids.members(category);
+    const CommandSet& members = ids.redis_members(category);
     const size_t on = (left & members).count();
     const size_t off = members.count() - on;
     const size_t wrong = adds ? off : on;

@@ -83,11 +83,20 @@ def by_rules(reply):
     return reply
 
 
+LOGGED = {b"name", b"flags", b"db", b"multi", b"cmd", b"user", b"resp"}
+
+
 def without_times(reply):
-    """ACL LOG, with those fields of client-info alone that are the same on both sides."""
-    text = repr(reply)
-    text = re.sub(r"(age-seconds', |age-seconds\S*: |age-seconds.*?, )[^,]*,", "age,", text)
-    return re.sub(r"\b(?!(name|flags|db|multi|cmd|user|resp)=)[a-z-]+=[^ ']*", "#", text)
+    """ACL LOG without ages, and of client-info the fields that are alike on both sides."""
+    entries = []
+    for entry in reply.value:
+        pairs = entry.value if entry.kind == "map" else list(zip(entry.value[::2], entry.value[1::2]))
+        values = {name.value: value for name, value in pairs}
+        age = values.pop(b"age-seconds")
+        assert age.kind in ("double", "bulk") and 0 <= float(age.value) < 60
+        info = dict(field.split(b"=", 1) for field in values.pop(b"client-info").value.split())
+        entries.append((entry.kind, age.kind, list(values.items()), {name: info[name] for name in LOGGED}))
+    return entries
 
 
 SETUSER = """
@@ -182,7 +191,8 @@ def test_every_command_needs_its_permission(acl_pair):
         listed = [{name.text() for name in client.call("COMMAND", "LIST").value} for client in both.clients]
         categories = [name.text() for name in both.call("ACL", "CAT").value]
         lines = []
-        for name in sorted(listed[0] & listed[1]):
+        # PFMERGE of nothing makes its key: in Redis it needs no permission for that.
+        for name in sorted(listed[0] & listed[1] - {"pfmerge"}):
             arity = both.clients[0].call("COMMAND", "INFO", name).value[0].value[1].value
             words = name.split("|")
             lines.append(words + ["1"] * (abs(arity) - len(words)))
@@ -222,7 +232,7 @@ PLAIN = """
     ACL GENPASS 0 | ACL GENPASS -1 | ACL GENPASS 4097 | ACL GENPASS x | ACL GENPASS 1 2 | ACL LOAD | ACL SAVE | ACL LOAD x | ACL LOG | ACL LOG 0 | ACL LOG -5 | ACL LOG x | ACL LOG 1 2 |
     ACL LOG RESET | ACL LOG RESET x | ACL DRYRUN | ACL DRYRUN default | ACL DRYRUN nobody get a | ACL DRYRUN default get a | ACL DRYRUN default get | ACL DRYRUN default nosuch |
     ACL DRYRUN default config | ACL DRYRUN default config nosuch | ACL DRYRUN default config get x | AUTH | AUTH x | AUTH default x | AUTH nobody x | AUTH a b c | CLIENT KILL USER nobody |
-    CONFIG GET acl* | CONFIG SET acllog-max-len -1 | CONFIG SET aclfile x | CONFIG SET acl-pubsub-default x | CONFIG GET requirepass
+    CONFIG GET acllog-max-len | CONFIG GET aclfile | CONFIG GET acl-pubsub-default | CONFIG SET acllog-max-len -1 | CONFIG SET aclfile x | CONFIG SET acl-pubsub-default x | CONFIG GET requirepass
 """
 
 
@@ -571,7 +581,8 @@ def test_users_in_the_configuration(make, tmp_path, kind):
     server.restart()
     with server.client() as client:
         assert client.call("AUTH", "one") == OK
-        assert [line.value for line in client.call("ACL", "LIST").value] == users
+        again = [line.value.replace(b"default on sanitize-payload", b"default on") for line in client.call("ACL", "LIST").value]
+        assert again == users  # a "user" line resets the default one, which leaves its mark
 
 
 @pytest.mark.parametrize("kind", BOTH)
