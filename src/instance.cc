@@ -155,7 +155,7 @@ std::optional<std::string> Instance::open() {
   }
   std::string error = net_->listen(listen_options(*settings));
   if (!error.empty()) return error;
-  config_.describe_users_by([this] { return access::user_lines(*users_); });
+  config_.describe_users_by([this] { return access::config_user_lines(*users_); });
   config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
     return apply(before, after);
   });

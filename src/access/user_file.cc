@@ -9,6 +9,7 @@
 
 #include "src/access/describe.h"
 #include "src/metrics/log.h"
+#include "src/settings/config_file.h"
 #include "src/settings/whole_file.h"
 
 namespace ingot::access {
@@ -68,6 +69,23 @@ std::string add_line(std::string_view line, const std::string& place, const Rule
     }
   }
   return errors;
+}
+
+// What Redis writes without a look: a server would not start with it.
+bool reads_back(const Words& words, const std::string& line, const CommandIds& ids) {
+  if (words.size() < 2) return false;
+  const auto rules = join_selectors(std::span(words).subspan(2));
+  if (!rules) return false;
+  User user = new_user(/*all_channels=*/false);
+  UserRules applied(user, {.ids = ids});
+  for (const std::string& rule : *rules) {
+    if (applied.apply(rule)) return false;
+  }
+  return fmt::format("user {} {}", words[1], describe(user, ids)) == line;
+}
+
+std::string cannot_be_written(const std::string& line) {
+  return "no file can hold the rules of this user: " + line;
 }
 
 std::optional<std::string> add_configured(Users& users, const settings::Settings& settings) {
@@ -141,7 +159,10 @@ std::optional<std::string> load_users(Users& users, const settings::Settings& se
 std::optional<std::string> save_users(const Users& users, const settings::Settings& settings) {
   const std::lock_guard lock(users.file_mutex);
   std::string text;
-  for (const std::string& line : user_lines(users)) text += line + '\n';
+  for (const std::string& line : user_lines(users)) {
+    if (!reads_back(split_at_spaces(line), line, users.ids())) return cannot_be_written(line);
+    text += line + '\n';
+  }
   return settings::replace_file(acl_file(settings), text);
 }
 
@@ -149,6 +170,17 @@ std::vector<std::string> user_lines(const Users& users) {
   std::vector<std::string> lines;
   for (const AccountPtr& account : users.all()) {
     lines.push_back("user " + account->name + ' ' + describe(*account->user(), users.ids()));
+  }
+  return lines;
+}
+
+std::expected<std::vector<std::string>, std::string> config_user_lines(const Users& users) {
+  std::vector<std::string> lines = user_lines(users);
+  for (const std::string& line : lines) {
+    const auto words = settings::split_words(line);
+    if (!words || !reads_back(Words(words->begin(), words->end()), line, users.ids())) {
+      return std::unexpected(cannot_be_written(line));
+    }
   }
   return lines;
 }

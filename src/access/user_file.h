@@ -31,6 +31,9 @@ std::expected<std::map<std::string, User>, std::string> parse_users(std::string_
                                                     const settings::Settings& settings);
 // "user name rules" of each user.
 std::vector<std::string> user_lines(const Users& users);
+// The same for the configuration. The error tells of a user whose line would be read as another
+// one, as with a quote in a pattern.
+std::expected<std::vector<std::string>, std::string> config_user_lines(const Users& users);
 
 // Why a "user" line of the configuration is wrong. A command that does not exist is no reason yet,
 // as in Redis, where a module may bring it.

@@ -18,7 +18,6 @@ namespace ingot::settings {
 namespace {
 
 using Change = std::pair<std::string_view, std::string_view>;  // name and new value
-using Lines = std::vector<std::string>;
 
 std::string set_error(std::string_view name, std::string_view why) {
   return fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}", name, why);
@@ -150,7 +149,11 @@ Error Config::rewrite() {
         row->name == "dir" || print_value(*row, *now) != print_value(*row, defaults);
     file->put(*row, file_lines(*row, *now), differs);
   }
-  if (describe_users_) file->put_users(now->aclfile.empty() ? describe_users_() : Lines());
+  if (describe_users_) {
+    auto users = now->aclfile.empty() ? describe_users_() : std::vector<std::string>();
+    if (!users) return "ERR Rewriting config file: " + users.error();
+    file->put_users(std::move(*users));
+  }
   if (Error error = replace_file(file_, file->text()))
     return "ERR Rewriting config file: " + *error;
   return {};

@@ -5,6 +5,7 @@
 // any thread.
 #pragma once
 
+#include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -36,8 +37,8 @@ using ApplyChange =
 // settings are loaded; `settings` are those of the lines before.
 using CheckUser =
     std::function<Error(const Settings& settings, std::span<const std::string> words)>;
-// The "user" lines that make the users what they are.
-using DescribeUsers = std::function<std::vector<std::string>()>;
+// The "user" lines that make the users what they are, or why there are none that do.
+using DescribeUsers = std::function<std::expected<std::vector<std::string>, std::string>()>;
 
 class Config {
  public:

@@ -17,7 +17,7 @@ FAMILIES = """
     hset hsetnx hmset hget hmget hdel hexists hlen hstrlen hincrby hincrbyfloat hgetall hkeys hvals
     hscan hrandfield
     multi exec discard watch unwatch
-    auth client echo hello ping quit reset select
+    acl auth client echo hello ping quit reset select
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
     migrate
     replicaof debug cluster readonly
