@@ -49,9 +49,9 @@ class Call {
         }
       }
     }
-    if (selector.all_channels || row_.channels == contract::Channels::kNone) return {};
-    const bool is_pattern = row_.channels == contract::Channels::kAllPatterns;
-    const size_t end = row_.channels == contract::Channels::kFirst ? 2 : args_.size();
+    if (selector.all_channels || row_.channels == contract::ChannelArguments::kNone) return {};
+    const bool is_pattern = row_.channels == contract::ChannelArguments::kAllPatterns;
+    const size_t end = row_.channels == contract::ChannelArguments::kFirst ? 2 : args_.size();
     for (size_t i = 1; i < end; ++i) {
       if (!channel_allowed(selector, args_[i], is_pattern)) {
         return {.reason = Reason::kChannel, .argument = i};
@@ -114,6 +114,14 @@ Verdict check(const User& user, const CommandIds& ids, const CommandRow& row, Ar
     return verdict.is_allowed();
   });
   return allowed ? Verdict{} : worst;
+}
+
+uint64_t effort(const User& user, size_t arguments) {
+  uint64_t patterns = user.root.keys.size() + user.root.channels.size();
+  for (const Selector& selector : user.selectors) {
+    patterns += selector.keys.size() + selector.channels.size();
+  }
+  return patterns * arguments;
 }
 
 bool may_read_all_keys(const User& user, const CommandIds& ids, const CommandRow& row, Args args) {

@@ -25,6 +25,9 @@ struct Verdict {
 Verdict check(const User& user, const CommandIds& ids, const contract::CommandRow& row,
               contract::Args args);
 
+// How many names are compared with patterns at most, to check a command with so many arguments.
+uint64_t effort(const User& user, size_t arguments);
+
 // Whether, by a selector that allows the command with its arguments, any key may be read.
 bool may_read_all_keys(const User& user, const CommandIds& ids, const contract::CommandRow& row,
                        contract::Args args);

@@ -1,4 +1,5 @@
 // AUTH ECHO HELLO PING QUIT RESET SELECT: one client's relation to the server.
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "src/access/users.h"
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
+#include "src/contract/thresholds.h"
 #include "src/settings/config.h"
 
 namespace ingot::commands {
@@ -19,9 +21,11 @@ constexpr std::string_view kWrongPassword =
 void set_account(SessionContext& context, access::AccountPtr account, bool authenticated) {
   context.client.set_account(std::move(account));
   context.client.authenticated = authenticated;
-  // Inside EXEC this is not the connection's thread; but who may call EXEC has authenticated.
-  if (context.in_exec || context.client.connection == nullptr) return;
-  context.client.connection->set_authenticated(authenticated);
+  // Whose command runs on another thread (in EXEC, or a long one) has authenticated before.
+  net::Connection* connection = context.client.connection;
+  if (connection != nullptr && connection->thread().is_current()) {
+    connection->set_authenticated(authenticated);
+  }
 }
 
 // `command` as it was given.
@@ -158,6 +162,9 @@ void hello(SessionContext& context, Args args) {
   context.reply.array(0);
 }
 
+const CommandRow* row_for_long_password(Args args);
+const CommandRow* row_for_long_hello(Args args);
+
 constexpr uint32_t kAnytime = flag::kLoading | flag::kStale | flag::kFast;
 constexpr uint32_t kWithoutAuth = kAnytime | flag::kNoScript | flag::kNoAuth | flag::kAllowBusy;
 
@@ -171,6 +178,7 @@ constexpr CommandRow kTable[] = {
      .history = "6.0.0: A user name may precede the password.",
      .arguments = "username:string@6.0.0? password:string",
      .handler = auth,
+     .instead = row_for_long_password,
      .immediate = true},
     {.name = "echo",
      .arity = 2,
@@ -191,6 +199,7 @@ constexpr CommandRow kTable[] = {
      .arguments = "arguments:block?(protover:integer username_password:block=AUTH?(username:string "
                   "password:string) clientname:string=SETNAME?)",
      .handler = hello,
+     .instead = row_for_long_hello,
      .immediate = true},
     {.name = "ping",
      .arity = -1,
@@ -227,6 +236,27 @@ constexpr CommandRow kTable[] = {
      .immediate = true},
 };
 constexpr auto kRows = contract::family(kConnectionFamily, kTable);
+
+// To hash a long password takes milliseconds.
+constexpr CommandRow in_pool(const CommandRow& row, contract::SessionHandler handler) {
+  CommandRow variant = contract::variant_of(row, handler);
+  variant.immediate = false;
+  variant.offload = true;
+  return variant;
+}
+constexpr CommandRow kLongAuth = in_pool(kRows[0], auth);
+constexpr CommandRow kLongHello = in_pool(kRows[2], hello);
+
+bool has_long_argument(Args args) {
+  return std::ranges::any_of(
+      args, [](std::string_view arg) { return arg.size() > contract::kHashedOnIoThreadBytes; });
+}
+const CommandRow* row_for_long_password(Args args) {
+  return has_long_argument(args) ? &kLongAuth : nullptr;
+}
+const CommandRow* row_for_long_hello(Args args) {
+  return has_long_argument(args) ? &kLongHello : nullptr;
+}
 
 }  // namespace
 

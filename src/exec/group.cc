@@ -196,8 +196,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
   restore_database(job, unit);
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
     const contract::QueuedCommand& queued = unit.transaction[i];
-    const std::string& denied =
-        unit.permission.check(services_, job.client->id, i, *queued.row, queued.command->args);
+    const std::string denied = unit.permission.check(services_, job.client->id, i, queued);
     if (!denied.empty()) {
       reply.error(denied);
       reply.clear_erred();

@@ -24,6 +24,20 @@ std::string changed_since_queued(Reason reason) {
          std::string(why);
 }
 
+std::string exec_error(Services& services, const access::User& user, const std::string& name,
+                       uint64_t client_id, const contract::QueuedCommand& command) {
+  const contract::Args args = command.command->args;
+  const Reason reason =
+      deny(services,
+           {.user = user, .name = name, .client_id = client_id, .origin = access::Origin::kMulti},
+           *command.row, args);
+  std::string error = reason != Reason::kAllowed
+                          ? changed_since_queued(reason)
+                          : unnamed_keys_error(services, user, *command.row, args);
+  if (!error.empty()) services.data.stats.count_error(error);
+  return error;
+}
+
 }  // namespace
 
 Reason deny(Services& services, const Asker& asker, const contract::CommandRow& row,
@@ -67,28 +81,26 @@ std::string script_error(Services& services, const access::Account& account, uin
   return unnamed_keys_error(services, *user, row, args);
 }
 
-const std::string& TransactionPermission::check(Services& services, uint64_t client_id,
-                                                size_t index, const contract::CommandRow& row,
-                                                contract::Args args) {
-  static const std::string none;
-  if (index < checked) {
-    const auto found = std::ranges::find(errors, index, &std::pair<size_t, std::string>::first);
-    return found == errors.end() ? none : found->second;
-  }
-  checked = index + 1;
-  if (account->is_unrestricted()) return none;
+void TransactionPermission::check_all(Services& services, uint64_t client_id,
+                                      std::span<const contract::QueuedCommand> commands) {
+  errors.clear();
+  version = account->version();
+  if (account->is_unrestricted()) return;
   const auto user = account->user();
-  const Reason reason = deny(services,
-                             {.user = *user,
-                              .name = account->name,
-                              .client_id = client_id,
-                              .origin = access::Origin::kMulti},
-                             row, args);
-  std::string error = reason != Reason::kAllowed ? changed_since_queued(reason)
-                                                 : unnamed_keys_error(services, *user, row, args);
-  if (error.empty()) return none;
-  services.data.stats.count_error(error);
-  return errors.emplace_back(index, std::move(error)).second;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    std::string error = exec_error(services, *user, account->name, client_id, commands[i]);
+    if (!error.empty()) errors.emplace_back(i, std::move(error));
+  }
+}
+
+std::string TransactionPermission::check(Services& services, uint64_t client_id, size_t index,
+                                         const contract::QueuedCommand& command) const {
+  if (account->version() == version) {
+    const auto found = std::ranges::find(errors, index, &std::pair<size_t, std::string>::first);
+    return found == errors.end() ? std::string() : found->second;
+  }
+  if (account->is_unrestricted()) return {};
+  return exec_error(services, *account->user(), account->name, client_id, command);
 }
 
 }  // namespace ingot::exec

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "src/access/users.h"
+#include "src/contract/client.h"
 #include "src/contract/row.h"
 #include "src/exec/services.h"
 
@@ -33,18 +35,20 @@ std::string unnamed_keys_error(Services& services, const access::User& user,
 std::string script_error(Services& services, const access::Account& account, uint64_t client_id,
                          const contract::CommandRow& row, contract::Args args);
 
-// What an EXEC may run. Each command is checked again when its turn comes, because the rules may
-// have changed since it was queued; and once only, because a unit may run several times.
+// What an EXEC may run: each command is checked again, because the rules may have changed since it
+// was queued.
 struct TransactionPermission {
   // Whoever sent the EXEC; a command in it may change that.
   access::AccountPtr account = {};
+  uint64_t version = 0;                                     // of the account, when it was checked
+  std::vector<std::pair<size_t, std::string>> errors = {};  // for those that may not run
 
-  // The error for the command at `index`, empty when it may run. In the order of the indexes.
-  const std::string& check(Services& services, uint64_t client_id, size_t index,
-                           const contract::CommandRow& row, contract::Args args);
-
-  size_t checked = 0;                                       // so many commands
-  std::vector<std::pair<size_t, std::string>> errors = {};  // of those that were denied
+  // Before it is handed on: that may be to the writer, which is to compare nothing.
+  void check_all(Services& services, uint64_t client_id,
+                 std::span<const contract::QueuedCommand> commands);
+  // When the turn of the command comes: the error, empty when it may run.
+  std::string check(Services& services, uint64_t client_id, size_t index,
+                    const contract::QueuedCommand& command) const;
 };
 
 }  // namespace ingot::exec

@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "src/contract/table.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "src/exec/permission.h"
 #include "src/exec/services.h"
 #include "src/exec/writer.h"
 
@@ -78,11 +80,16 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void note_command(const contract::Resolved& resolved);
   void answer_error(const contract::CommandRow& row, std::string_view error);
   bool debug_allowed() const;
-  std::string refusal(const contract::Resolved& resolved, contract::Args args,
-                      const std::string& resolve_error);
-  std::string permission_error(const contract::CommandRow& row, contract::Args args);
-  std::string unreadable_error(const contract::CommandRow& row, contract::Args args);
+  std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
+  // --- session_permission.cc: what a client of a restricted user may do
   const access::User& user();
+  Step check_permission(const contract::QueuedCommand& command, std::string* error);
+  bool is_long_check(const contract::QueuedCommand& command);
+  void check_in_pool(const contract::QueuedCommand& command);
+  std::string permission_error(const contract::QueuedCommand& command);
+  std::string unreadable_error(const contract::QueuedCommand& command);
+  TransactionPermission transaction_permission();
+
   void reject(const contract::CommandRow* row, std::string_view error);
   Step route(const contract::QueuedCommand& queued);
   void enqueue_in_multi(contract::QueuedCommand queued);
@@ -105,7 +112,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
                 storage::KeyProbe* probe);
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
-                        const contract::CommandRow& exec_row);
+                        TransactionPermission permission, const contract::CommandRow& exec_row);
   struct PoolRead;
   static storage::ReadRing::Work look_up(PoolRead read);
   static void run_in_pool(PoolRead read);
@@ -123,6 +130,8 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   const std::shared_ptr<contract::Client> client_;
   std::shared_ptr<const access::User> user_;  // as the client's account was at
   uint64_t user_version_ = 0;                 // this version; only asked for when it is restricted
+  std::optional<std::string> checked_;        // in the pool: the error of the next command
+  std::optional<TransactionPermission> checked_transaction_;  // that is the next command
 
   struct Incoming {
     net::BatchPtr batch;

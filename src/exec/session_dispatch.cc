@@ -4,7 +4,6 @@
 #include "src/contract/errors.h"
 #include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
-#include "src/exec/permission.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
 #include "src/settings/config.h"
@@ -12,6 +11,7 @@
 namespace ingot::exec {
 
 using contract::CommandRow;
+using contract::is_exec;
 using contract::QueuedCommand;
 
 namespace {
@@ -35,10 +35,6 @@ constexpr std::string_view kDebugForbidden =
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you "
     "can run it from a local connection, otherwise you need to set this option in the "
     "configuration file, and then restart the server.";
-
-bool is_exec(const CommandRow& row) {
-  return std::holds_alternative<contract::Control>(row.handler);
-}
 
 }  // namespace
 
@@ -79,21 +75,19 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     connection_->close();
     return Step::kTaken;
   }
-  const access::Account& account = client_->own_account();
-  if (!account.is_unrestricted()) {
-    if (account.is_deleted()) {  // whoever deleted it ends the connection, or has it already
-      closing_ = true;
-      connection_->close();
-      return Step::kTaken;
-    }
-    // A refusal is logged, so it is found once.
-    if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
-      return Step::kWait;
-    }
+  const bool restricted = !client_->own_account().is_unrestricted();
+  // Whoever deleted the user ends the connection, or has it already.
+  if (restricted && client_->own_account().is_deleted()) {
+    closing_ = true;
+    connection_->close();
+    return Step::kTaken;
   }
   if (resolved.row != nullptr) note_command(resolved);
-  std::string error =
-      command.refused ? contract::kOutOfMemory : refusal(resolved, command.args, resolve_error);
+  QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
+  std::string error = command.refused ? contract::kOutOfMemory : refusal(resolved, resolve_error);
+  if (restricted && error.empty() && check_permission(queued, &error) == Step::kWait) {
+    return Step::kWait;
+  }
   if (!error.empty()) {
     // An EXEC that is refused forgets what was watched: WATCH first.
     if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
@@ -103,13 +97,13 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     after_command();
     return Step::kTaken;
   }
-  QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
   if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
     after_command();
     return Step::kTaken;
   }
-  if (error = unreadable_error(*resolved.row, command.args); !error.empty()) {
+  if (restricted) error = unreadable_error(queued);
+  if (!error.empty()) {
     answer_error(*resolved.row, error);
     after_command();
     return Step::kTaken;
@@ -125,48 +119,19 @@ bool Session::debug_allowed() const {
          (permission == settings::Permission::kLocal && client_->is_local());
 }
 
-std::string Session::refusal(const contract::Resolved& resolved, contract::Args args,
-                             const std::string& resolve_error) {
+std::string Session::refusal(const contract::Resolved& resolved, const std::string& resolve_error) {
   if (!resolve_error.empty()) return resolve_error;
   if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
   uint32_t flags = resolved.row->flags;
-  if (!client_->authenticated && (flags & contract::flag::kNoAuth) == 0 &&
-      services_.users.default_account()->needs_password()) {
-    return "NOAUTH Authentication required.";
+  if (!client_->authenticated) {
+    const bool needed = services_.users.default_account()->needs_password();
+    connection_->set_authenticated(!needed);
+    if (needed && (flags & contract::flag::kNoAuth) == 0) return "NOAUTH Authentication required.";
   }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
-  return client_->own_account().is_unrestricted() ? std::string()
-                                                  : permission_error(*resolved.row, args);
-}
-
-// As the client's account is now. The client is this thread's: nothing that executes it is under
-// way.
-const access::User& Session::user() {
-  const access::Account& account = client_->own_account();
-  if (const uint64_t version = account.version(); version != user_version_) {
-    user_ = account.user();
-    user_version_ = version;
-  }
-  return *user_;
-}
-
-std::string Session::permission_error(const CommandRow& row, contract::Args args) {
-  const auto origin = client_->in_multi ? access::Origin::kMulti : access::Origin::kTopLevel;
-  const access::Reason reason = deny(services_,
-                                     {.user = user(),
-                                      .name = client_->own_account().name,
-                                      .client_id = client_->id,
-                                      .origin = origin},
-                                     row, args);
-  if (reason == access::Reason::kAllowed) return {};
-  return access::denied_error(reason, origin, services_.users.ids().name_of(row));
-}
-
-std::string Session::unreadable_error(const CommandRow& row, contract::Args args) {
-  if (row.unnamed_keys_error == nullptr || client_->own_account().is_unrestricted()) return {};
-  return unnamed_keys_error(services_, user(), row, args);
+  return {};
 }
 
 // Refuses a command before it ran; inside MULTI that spoils the transaction.
@@ -307,7 +272,8 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   if (all_reads && !watching_) {
     if (assembling_ || job_in_flight_) return Step::kWait;
     pending_bytes_ += queued_bytes_;
-    read_transaction(std::move(client_->queue), *queued.row);
+    TransactionPermission permission = transaction_permission();
+    read_transaction(std::move(client_->queue), std::move(permission), *queued.row);
     discard_transaction();
     return Step::kTaken;
   }
@@ -318,7 +284,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
             .resp = client_->resp,
             .silent = silent(),
             .transaction = client_->queue,
-            .permission = {.account = client_->account()}};
+            .permission = transaction_permission()};
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
   pending_bytes_ += queued_bytes_;
   watching_ = false;  // the writer forgets them

@@ -71,8 +71,7 @@ struct Session::PoolRead {
                contract::EncodedReply* out) {
     Services& services = session->services_;
     if (exec_row != nullptr) {
-      const std::string& denied =
-          permission.check(services, session->client_->id, next, *queued.row, queued.command->args);
+      const std::string denied = permission.check(services, session->client_->id, next, queued);
       if (!denied.empty()) {
         reply.error(denied);
         return true;
@@ -194,6 +193,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
 }
 
 void Session::read_transaction(std::vector<QueuedCommand> transaction,
+                               TransactionPermission permission,
                                const contract::CommandRow& exec_row) {
   if (client_->gone) return;
   ++reads_in_flight_;
@@ -201,7 +201,7 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
                 .slot = open_slot(),
                 .commands = std::move(transaction),
                 .exec_row = &exec_row,
-                .permission = {.account = client_->account()},
+                .permission = std::move(permission),
                 .view = services_.data.store.view()};
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }
