@@ -78,6 +78,7 @@ void Session::advance() {
   while (!inbox_.empty() && !exclusive_ && !closing_ && !output_full()) {
     Incoming& incoming = inbox_.front();
     if (dispatch(incoming.batch, incoming.batch->commands[incoming.next]) == Step::kWait) break;
+    checked_.reset();
     if (++incoming.next == incoming.batch->commands.size()) inbox_.pop_front();
   }
   if (inbox_.empty() && !exclusive_ && !closing_ && !protocol_error_.empty()) {

@@ -130,8 +130,12 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   const std::shared_ptr<contract::Client> client_;
   std::shared_ptr<const access::User> user_;  // as the client's account was at
   uint64_t user_version_ = 0;                 // this version; only asked for when it is restricted
-  std::optional<std::string> checked_;        // in the pool: the error of the next command
-  std::optional<TransactionPermission> checked_transaction_;  // that is the next command
+  // What the pool found about the command that is next.
+  struct Checked {
+    std::string error;  // empty: it may run
+    TransactionPermission transaction;
+  };
+  std::optional<Checked> checked_;
 
   struct Incoming {
     net::BatchPtr batch;

@@ -24,7 +24,7 @@ Session::Step Session::check_permission(const QueuedCommand& command, std::strin
     if (idle()) check_in_pool(command);
     return Step::kWait;
   }
-  *error = checked_ ? *std::exchange(checked_, std::nullopt) : permission_error(command);
+  *error = checked_ ? checked_->error : permission_error(command);
   return Step::kTaken;
 }
 
@@ -40,12 +40,12 @@ bool Session::is_long_check(const QueuedCommand& command) {
 void Session::check_in_pool(const QueuedCommand& command) {
   exclusive_ = true;
   auto check = [self = shared_from_this(), command] {
-    std::string error = self->permission_error(command);
-    std::optional<TransactionPermission> transaction;
-    if (error.empty() && is_exec(*command.row)) transaction = self->transaction_permission();
-    self->thread_.post([self, error = std::move(error), transaction = std::move(transaction)] {
-      self->checked_ = error;
-      self->checked_transaction_ = transaction;
+    Checked checked{.error = self->permission_error(command), .transaction = {}};
+    if (checked.error.empty() && is_exec(*command.row)) {
+      checked.transaction = self->transaction_permission();
+    }
+    self->thread_.post([self, checked = std::move(checked)]() mutable {
+      self->checked_ = std::move(checked);
       self->exclusive_ = false;
       if (self->connection_ != nullptr) self->advance();
     });
@@ -70,7 +70,7 @@ std::string Session::unreadable_error(const QueuedCommand& command) {
 }
 
 TransactionPermission Session::transaction_permission() {
-  if (checked_transaction_) return *std::exchange(checked_transaction_, std::nullopt);
+  if (checked_) return checked_->transaction;
   TransactionPermission permission{.account = client_->account()};
   permission.check_all(services_, client_->id, client_->queue);
   return permission;

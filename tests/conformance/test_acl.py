@@ -4,6 +4,7 @@ Of a user's single commands Redis lists those that no category says in the order
 of rules are compared without regard to order.
 """
 
+import contextlib
 import itertools
 import os
 import random
@@ -673,6 +674,37 @@ def test_a_user_of_many_patterns(alone):
         assert user.call("AUTH", "u", "x") == OK
         assert user.call("SET", "key:49999:x", 1) == OK
         assert user.call("SET", "key:50000:x", 1).is_error()
+
+
+def test_neighbours_do_not_wait_for_long_checks(alone):
+    """Very many keys under very many patterns: on no thread that others share, alone, in a transaction, and in order."""
+    names = [f"key:{i}" for i in range(100_000)]
+    with alone.client(timeout=120) as user, alone.client() as admin:
+        assert admin.call("ACL", "SETUSER", "u", "on", "nopass", "+@all", *[f"~*:{i}x" for i in range(300)], "~key:*") == OK
+        assert user.call("AUTH", "u", "x") == OK
+        slowest, done = [0.0], threading.Event()
+
+        def ping():
+            with contextlib.ExitStack() as stack:
+                others = [stack.enter_context(alone.client()) for _ in range(8)]  # some on each thread
+                while not done.is_set():
+                    for other in others:
+                        began = time.monotonic()
+                        other.call("SET", "x", "1")
+                        slowest[0] = max(slowest[0], time.monotonic() - began)
+
+        thread = threading.Thread(target=ping)
+        thread.start()
+        began = time.monotonic()
+        replies = user.pipeline([("INCR", "key:n"), ("EXISTS", *names), ("INCR", "key:n"), ("EXISTS", "other", *names), ("PING",)])
+        assert replies[0].value == 1 and replies[2].value == 2 and replies[4] == Reply("simple", b"PONG")
+        assert replies[1] == Reply("integer", 0) and replies[3].text().startswith("NOPERM")
+        replies = user.pipeline([("MULTI",), ("EXISTS", *names), ("INCR", "key:n"), ("EXEC",), ("GET", "key:n")])
+        assert replies[3].value == [Reply("integer", 0), Reply("integer", 3)] and replies[4].value == b"3"
+        took = time.monotonic() - began
+        done.set()
+        thread.join()
+        assert slowest[0] < max(0.3, took / 4), (slowest, took)
 
 
 def test_setuser_storm(alone):
