@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "src/access/verdict.h"
 #include "src/access/describe.h"
 #include "src/access/passwords.h"
 #include "src/access/user_file.h"
 #include "src/access/users.h"
+#include "src/access/verdict.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/help.h"

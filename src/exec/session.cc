@@ -30,6 +30,14 @@ std::shared_ptr<net::ArgumentSink> Session::argument_sink(std::span<const std::s
       args.size() != static_cast<size_t>(row->value_index) || closing_) {
     return nullptr;
   }
+  // What will be refused is not written. An EXEC may have the client, so it is asked with a lock.
+  const access::AccountPtr account = client_->account();
+  if (!account->is_unrestricted()) {
+    std::vector<std::string_view> with_value(args.begin(), args.end());
+    with_value.emplace_back();
+    const access::CommandIds& ids = services_.users.ids();
+    if (!access::check(*account->user(), ids, *row, with_value).is_allowed()) return nullptr;
+  }
   return std::make_shared<data::BuiltArgument>(services_.data, thread_, bytes);
 }
 
