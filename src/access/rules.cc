@@ -273,24 +273,25 @@ std::optional<Fault> UserRules::add_selector(std::string_view rules) {
 std::expected<std::vector<std::string>, size_t> join_selectors(
     std::span<const std::string_view> arguments) {
   std::vector<std::string> joined;
-  std::optional<size_t> open;
+  constexpr size_t kNone = std::string_view::npos;
+  size_t open = kNone;  // where the selector begins
   std::string selector;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (argument.starts_with('(') && !argument.ends_with(')')) {
       selector = argument;
       open = i;
-    } else if (open) {
+    } else if (open != kNone) {
       selector.append(" ").append(argument);
       if (argument.ends_with(')')) {
         joined.push_back(std::move(selector));
-        open.reset();
+        open = kNone;
       }
     } else {
       joined.emplace_back(argument);
     }
   }
-  if (open) return std::unexpected(*open);
+  if (open != kNone) return std::unexpected(open);
   return joined;
 }
 

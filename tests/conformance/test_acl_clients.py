@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from acl_tools import Both, acl_pair, by_rules, without_times  # noqa: F401
 from support.resp import CLOSED, Reply
 
@@ -199,3 +200,27 @@ def test_deleted_users_are_cut(acl_pair):
             assert stays.call("PING") == CLOSED
             admin.call("CLIENT", "KILL", "USER", "u")
             admin.call("CLIENT", "KILL", "USER", "default", "ID", 1_000_000)
+
+
+REVOKED = [
+    (["allchannels"], ["resetchannels"], ["SUBSCRIBE", "foo"]),
+    (["allchannels"], ["resetchannels", "&foo"], ["SUBSCRIBE", "foo"]),
+    (["allchannels"], ["resetchannels", "&f*"], ["PSUBSCRIBE", "f*"]),
+    (["allchannels"], ["resetchannels", "&f*"], ["PSUBSCRIBE", "fo*"]),
+    (["&foo", "&bar"], ["resetchannels", "&bar"], ["SUBSCRIBE", "foo"]),
+    (["&foo", "&bar"], ["resetchannels", "&bar"], ["SSUBSCRIBE", "foo"]),
+    (["&foo", "&bar"], ["resetchannels", "&bar"], ["SUBSCRIBE", "bar"]),
+    (["&foo", "&bar"], ["resetchannels", "(&foo &bar)"], ["SUBSCRIBE", "bar"]),
+]
+
+
+@pytest.mark.parametrize("before, after, listen", REVOKED)
+def test_subscribers_whose_channels_are_revoked_are_cut(acl_pair, before, after, listen):
+    with Both(acl_pair.servers) as admin, Both(acl_pair.servers) as both:
+        if admin.clients[1].call("COMMAND", "INFO", "subscribe").value[0].is_null():
+            pytest.skip("this Ingot has no channels")
+        admin.call("ACL", "SETUSER", "u", "on", "nopass", "+@all", *before)
+        both.call("AUTH", "u", "x")
+        both.call(*listen)
+        admin.call("ACL", "SETUSER", "u", *after)
+        both.call("PING")
