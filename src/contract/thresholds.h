@@ -15,7 +15,7 @@ inline constexpr uint64_t kScannedOnIoThread = 256;   // COUNT of HSCAN, SSCAN, 
 inline constexpr uint64_t kDrawnOnIoThread = 32;      // elements at random: a seek for each
 // Names with the patterns of their user: some hundred microseconds.
 inline constexpr uint64_t kComparedOnIoThread = 16 << 10;
-inline constexpr size_t kHashedOnIoThreadBytes = 64 << 10;  // of a password
+inline constexpr size_t kHashedOnIoThreadBytes = 64 << 10;  // of a password; nor by the writer
 inline constexpr unsigned kPageCacheReadsOnIoThread = 8;    // blocks: some microseconds each
 
 // --- the pool's look-ups -> its short work

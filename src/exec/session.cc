@@ -226,6 +226,7 @@ void Session::on_read_done(const SlotPtr& slot) {
 void Session::end_exclusive() {
   exclusive_ = false;
   if (executing_) close_transaction();
+  tell_connection();
   if (client_->close_after_reply) closing_ = true;
   if (connection_ != nullptr) advance();
 }

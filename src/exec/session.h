@@ -80,6 +80,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void note_command(const contract::Resolved& resolved);
   void answer_error(const contract::CommandRow& row, std::string_view error);
   bool debug_allowed() const;
+  void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
   // --- session_permission.cc: what a client of a restricted user may do
   const access::User& user();

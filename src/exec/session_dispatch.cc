@@ -119,14 +119,23 @@ bool Session::debug_allowed() const {
          (permission == settings::Permission::kLocal && client_->is_local());
 }
 
+// How much the client may send depends on whether it had to authenticate, and has.
+void Session::tell_connection() {
+  if (connection_ == nullptr) return;
+  connection_->set_authenticated(client_->authenticated ||
+                                 !services_.users.default_account()->needs_password());
+}
+
 std::string Session::refusal(const contract::Resolved& resolved, const std::string& resolve_error) {
   if (!resolve_error.empty()) return resolve_error;
   if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
   uint32_t flags = resolved.row->flags;
   if (!client_->authenticated) {
-    const bool needed = services_.users.default_account()->needs_password();
-    connection_->set_authenticated(!needed);
-    if (needed && (flags & contract::flag::kNoAuth) == 0) return "NOAUTH Authentication required.";
+    tell_connection();
+    if (services_.users.default_account()->needs_password() &&
+        (flags & contract::flag::kNoAuth) == 0) {
+      return "NOAUTH Authentication required.";
+    }
   }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
@@ -324,6 +333,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   contract::EncodedReply reply;
   bool in_multi = client_->in_multi;
   run(&reply);
+  tell_connection();
   if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
   if (!silent()) answer(std::move(reply));
   if (client_->close_after_reply) closing_ = true;

@@ -95,6 +95,18 @@ def test_neighbours_do_not_wait_for_long_checks(alone):
         assert slowest[0] < max(0.3, took / 4), (slowest, took)
 
 
+def test_long_passwords(alone):
+    """They are right or wrong as short ones are; in a transaction, where the writer would hash them, they are wrong."""
+    password = "x" * 1_000_000
+    with alone.client() as client:
+        client.call("ACL", "SETUSER", "u", "on", ">" + password, "+@all")
+        replies = client.pipeline([("AUTH", "u", password + "x"), ("ACL", "WHOAMI"), ("AUTH", "u", password), ("ACL", "WHOAMI"), ("HELLO", 2, "AUTH", "u", password)])
+        assert replies[0].text().startswith("WRONGPASS") and replies[1].value == b"default"
+        assert replies[2] == OK and replies[3].value == b"u" and replies[4].kind == "array"
+        replies = client.pipeline([("MULTI",), ("AUTH", "u", password), ("EXEC",)])
+        assert replies[2].value[0].text().startswith("WRONGPASS")
+
+
 def test_large_values_that_are_refused_are_not_written(alone):
     value = os.urandom(8 << 20)
     with alone.client(timeout=60) as client:

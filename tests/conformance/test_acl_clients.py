@@ -125,8 +125,8 @@ def test_log_of_large_keys_is_bounded(acl_pair):
 def test_auth(acl_pair, protocol):
     """Passwords, disabled users, the default user, RESET and HELLO; who is connected stays."""
     with Both(acl_pair.servers, protocol) as both, Both(acl_pair.servers) as admin:
-        admin.call("ACL", "SETUSER", "u", "on", ">p", ">q", "~*", "+@all", ">" + "long" * 1000)
-        for user, password in (("u", "x"), ("u", ""), ("nobody", "p"), ("default", "x"), ("U", "p"), ("u", "p"), ("u", "q"), ("u", "long" * 1000)):
+        admin.call("ACL", "SETUSER", "u", "on", ">p", ">q", "~*", "+@all", ">" + "long" * 1000, ">" + "x" * 100_000)
+        for user, password in (("u", "x"), ("u", ""), ("nobody", "p"), ("default", "x"), ("U", "p"), ("u", "p"), ("u", "q"), ("u", "long" * 1000), ("default", "x" * 100_000), ("u", "x" * 100_000), ("u", "y" * 100_000)):
             both.call("AUTH", user, password)
             both.call("ACL", "WHOAMI")
         both.call("RESET")
