@@ -302,6 +302,10 @@ void Instance::apply_limits(const settings::Settings& settings) {
   services_->data.bounds.transaction_bytes = shares.transaction_bytes;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
+  stats_.slow_log.configure(settings.slowlog_log_slower_than,
+                            static_cast<size_t>(settings.slowlog_max_len));
+  stats_.latency.set_threshold_ms(static_cast<uint64_t>(settings.latency_monitor_threshold));
+  stats_.measures_latencies = settings.latency_tracking;
 }
 
 std::optional<settings::Refusal> Instance::apply_tls(const settings::Settings& before,

@@ -62,6 +62,7 @@ class Instance : public contract::RunningServer {
   int64_t last_save_duration_s() const override;
   storage::Status flush_engine() override;
   std::string info(types::KeyReader& keys, std::span<const std::string_view> sections) override;
+  metrics::Stats& stats() override { return stats_; }
   void reset_statistics() override;
   void unwatch(uint64_t client_id) override;
   void set_active_expire(bool active) override;

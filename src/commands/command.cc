@@ -13,19 +13,6 @@ namespace {
 
 using contract::Table;
 
-// By name as COMMAND INFO takes it: "get", "client|kill".
-contract::Resolved by_name(const Table& table, std::string_view name) {
-  size_t bar = name.find('|');
-  const CommandRow* row = table.find(name.substr(0, bar));
-  if (row == nullptr || bar == std::string_view::npos) return {.row = row, .parent = nullptr};
-  for (const CommandRow& subcommand : row->subcommands) {
-    if (contract::equals_ignore_case(subcommand.name, name.substr(bar + 1))) {
-      return {.row = &subcommand, .parent = row};
-    }
-  }
-  return {};
-}
-
 void reply_infos(SessionContext& context, Args names) {
   const Table& table = context.table;
   if (names.empty()) {
@@ -35,7 +22,7 @@ void reply_infos(SessionContext& context, Args names) {
   }
   context.reply.array(names.size());
   for (std::string_view name : names) {
-    contract::Resolved found = by_name(table, name);
+    contract::Resolved found = table.find_named(name);
     if (found.row == nullptr) {
       context.reply.null();
     } else {
@@ -62,7 +49,7 @@ void command_docs(SessionContext& context, Args args) {
     for (const CommandRow* row : table.rows()) found.push_back({.row = row, .parent = nullptr});
   }
   for (std::string_view name : args.subspan(2)) {
-    contract::Resolved one = by_name(table, name);
+    contract::Resolved one = table.find_named(name);
     if (one.row != nullptr) found.push_back(one);
   }
   context.reply.map(found.size());

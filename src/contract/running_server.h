@@ -11,6 +11,11 @@
 #include "src/types/keyspace.h"
 #include "storage/status.h"
 
+// Of a floor above.
+namespace ingot::metrics {
+class Stats;
+}
+
 namespace ingot::contract {
 
 class RunningServer {
@@ -33,6 +38,7 @@ class RunningServer {
 
   // INFO's text; `keys` counts keys, and may read the disk for that.
   virtual std::string info(types::KeyReader& keys, std::span<const std::string_view> sections) = 0;
+  virtual metrics::Stats& stats() = 0;  // for SLOWLOG and LATENCY
   virtual void reset_statistics() = 0;  // CONFIG RESETSTAT
 
   // Forgets what the client watches, after every write that was sent before.

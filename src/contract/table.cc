@@ -151,6 +151,18 @@ const CommandRow* Table::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : found->second;
 }
 
+Resolved Table::find_named(std::string_view full_name) const {
+  const size_t bar = full_name.find('|');
+  const CommandRow* row = find(full_name.substr(0, bar));
+  if (row == nullptr || bar == std::string_view::npos) return {.row = row, .parent = nullptr};
+  for (const CommandRow& subcommand : row->subcommands) {
+    if (equals_ignore_case(subcommand.name, full_name.substr(bar + 1))) {
+      return {.row = &subcommand, .parent = row};
+    }
+  }
+  return {};
+}
+
 Resolved Table::resolve(Args args, std::string* error) const {
   const CommandRow* row = find(args[0]);
   if (row == nullptr) {

@@ -32,6 +32,8 @@ class Table {
   explicit Table(Families families, Renames renames = {});
 
   const CommandRow* find(std::string_view name) const;  // top level, any case
+  // As full_name() says it: "get", "client|kill".
+  Resolved find_named(std::string_view full_name) const;
   // The row to run, or on failure Redis' error reply (unknown command or subcommand, arity) in
   // `*error`; then `row` may still be set when only the arity is wrong.
   Resolved resolve(Args args, std::string* error) const;

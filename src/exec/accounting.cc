@@ -1,24 +1,51 @@
 // Counting runs that were kept, and refusals.
 #include "src/exec/accounting.h"
 
+#include <fmt/format.h>
+
+#include "src/contract/shown_arguments.h"
+#include "src/data/store.h"
 #include "src/metrics/stats.h"
 
 namespace ingot::exec {
+namespace {
+
+// As Redis shortens them.
+std::vector<std::string> shortened(const contract::CommandRow& row, contract::Args args) {
+  constexpr size_t kArguments = 32;
+  constexpr size_t kBytes = 128;
+  const size_t most = args.size() <= kArguments ? args.size() : kArguments - 1;
+  std::vector<std::string> kept;
+  for (const std::string_view arg : contract::shown_arguments(row, args, most)) {
+    kept.emplace_back(arg.substr(0, kBytes));
+    if (arg.size() <= kBytes) continue;
+    kept.back() += fmt::format("... ({} more bytes)", arg.size() - kBytes);
+  }
+  if (most < args.size()) {
+    kept.push_back(fmt::format("... ({} more arguments)", args.size() - most));
+  }
+  return kept;
+}
+
+}  // namespace
 
 void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* keys) {
-  auto took = std::chrono::steady_clock::now() - start_;
+  const auto took = Clock::now() - run_.waits_since.value_or(begun_);
+  const contract::CommandRow& row = contract::listed_row(run_.row);
   metrics::Stats& stats = services_.data.stats;
-  metrics::CommandStats& counted = stats.of(row_);
+  metrics::CommandStats& counted = stats.of(row);
   metrics::add(counted.calls);
   metrics::add(
       counted.micros,
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
   metrics::add(stats.commands);
+  if (stats.measures_latencies.load(std::memory_order_relaxed)) counted.measure(took);
+  note_slowness(row, took);
   if (reply.erred()) {
     metrics::add(counted.failed);
     stats.count_error(reply.last_error());
   }
-  if (keys != nullptr && (row_.flags & contract::flag::kReadonly) != 0) {
+  if (keys != nullptr && (row.flags & contract::flag::kReadonly) != 0) {
     if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);
     if (keys->misses != 0) metrics::add(stats.keyspace_misses, keys->misses);
     for (const types::KeyReader::Missed& missed : keys->missed) {
@@ -27,6 +54,22 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
       services_.events.tell({&event, 1});
     }
   }
+}
+
+void Accounting::note_slowness(const contract::CommandRow& row, Clock::duration took) {
+  metrics::Stats& stats = services_.data.stats;
+  const bool is_fast = (row.flags & contract::flag::kFast) != 0;
+  stats.latency.note(is_fast ? metrics::latency::kFastCommand : metrics::latency::kCommand, took);
+  if (run_.waits_since) {
+    stats.latency.note(metrics::latency::kDiskRead, begun_ - *run_.waits_since);
+  }
+  const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+  if ((row.flags & contract::flag::kSkipSlowlog) != 0 || !stats.slow_log.wants(micros)) return;
+  stats.slow_log.add({.at_s = services_.data.store.now_ms() / 1000,
+                      .micros = micros,
+                      .args = shortened(row, run_.command.args),
+                      .address = run_.client.address,
+                      .client_name = run_.client.name()});
 }
 
 void count_rejected(Services& services, const contract::CommandRow* row, std::string_view error) {

@@ -1,9 +1,11 @@
-// Counts one run of a command for INFO: calls, time, errors, keyspace hits. Nothing is counted
-// until kept(): a run that was thrown away (a cache miss) never happened.
+// Counts one run of a command: calls, time, errors, keyspace hits, and whether it was slow. Nothing
+// is counted until kept(): a run that was thrown away (a cache miss) never happened.
 #pragma once
 
 #include <chrono>
+#include <optional>
 
+#include "src/contract/client.h"
 #include "src/contract/reply.h"
 #include "src/contract/row.h"
 #include "src/exec/services.h"
@@ -13,19 +15,29 @@ namespace ingot::exec {
 
 class Accounting {
  public:
-  // Starts the clock. `reply` must not have erred yet.
-  Accounting(Services& services, const contract::CommandRow& row)
-      : services_(services),
-        row_(contract::listed_row(row)),
-        start_(std::chrono::steady_clock::now()) {}
+  using Clock = std::chrono::steady_clock;
+
+  // What is run, for whom. `waits_since`: when it had to wait for the disk, or for the pool; that
+  // counts as its time, too.
+  struct Run {
+    const contract::CommandRow& row;
+    const net::Command& command;
+    const contract::Client& client;
+    std::optional<Clock::time_point> waits_since = {};
+  };
+  // Starts the clock. The reply must not have erred yet; what `run` names outlives this.
+  Accounting(Services& services, const Run& run)
+      : services_(services), run_(run), begun_(Clock::now()) {}
 
   // `keys` may be null (a session command).
   void kept(const contract::ReplySink& reply, const types::KeyReader* keys);
 
  private:
+  void note_slowness(const contract::CommandRow& row, Clock::duration took);
+
   Services& services_;
-  const contract::CommandRow& row_;
-  std::chrono::steady_clock::time_point start_;
+  const Run run_;
+  const Clock::time_point begun_;
 };
 
 // A command that was refused before it ran.

@@ -154,7 +154,10 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   }
   if (latch_failure(pool_outcome(unit, 0))) return Done{};
   const Savepoint before = savepoint();
-  Accounting accounting(services_, *unit.row);
+  Accounting accounting(services_, {.row = *unit.row,
+                                    .command = *unit.command,
+                                    .client = *job.client,
+                                    .waits_since = unit.waits_since});
   Earlier earlier = earlier_runs(unit, 0);
   earlier.fed = fed;
   earlier.in_place = earlier.in_place || fed;  // it is served now
@@ -173,7 +176,8 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
 Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
                                RespSink& reply) {
   Unit& unit = job.units[job.next];
-  Accounting accounting(services_, *unit.row);
+  Accounting accounting(services_,
+                        {.row = *unit.row, .command = *unit.command, .client = *job.client});
   const bool broken = watches_.broken(job.client->id, keys);
   effects_.unwatch = true;
   if (broken) {
@@ -206,7 +210,8 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
     const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
     keys.missed.clear();
-    Accounting each(services_, *queued.row);
+    Accounting each(services_,
+                    {.row = *queued.row, .command = *queued.command, .client = *job.client});
     Wish wish = run_any(
         services_,
         {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},

@@ -78,7 +78,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   // --- session_dispatch.cc: routing
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
   void note_command(const contract::Resolved& resolved);
-  void answer_error(const contract::CommandRow& row, std::string_view error);
+  void answer_error(const contract::QueuedCommand& queued, std::string_view error);
   bool debug_allowed() const;
   void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
@@ -113,7 +113,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
                 storage::KeyProbe* probe);
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
-                        TransactionPermission permission, const contract::CommandRow& exec_row);
+                        TransactionPermission permission, const contract::QueuedCommand& exec);
   struct PoolRead;
   static storage::ReadRing::Work look_up(PoolRead read);
   static void run_in_pool(PoolRead read);

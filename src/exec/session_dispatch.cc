@@ -58,10 +58,11 @@ void Session::note_command(const contract::Resolved& resolved) {
 }
 
 // The answer of a command that fails as if it had run.
-void Session::answer_error(const CommandRow& row, std::string_view error) {
+void Session::answer_error(const QueuedCommand& queued, std::string_view error) {
   contract::EncodedReply reply;
   contract::RespSink sink(reply, client_->resp);
-  Accounting accounting(services_, row);
+  Accounting accounting(services_,
+                        {.row = *queued.row, .command = *queued.command, .client = *client_});
   sink.error(error);
   accounting.kept(sink, nullptr);
   if (!silent()) answer(std::move(reply));
@@ -104,7 +105,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   }
   if (restricted) error = unreadable_error(queued);
   if (!error.empty()) {
-    answer_error(*resolved.row, error);
+    answer_error(queued, error);
     after_command();
     return Step::kTaken;
   }
@@ -282,7 +283,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
     if (assembling_ || job_in_flight_) return Step::kWait;
     pending_bytes_ += queued_bytes_;
     TransactionPermission permission = transaction_permission();
-    read_transaction(std::move(client_->queue), std::move(permission), *queued.row);
+    read_transaction(std::move(client_->queue), std::move(permission), queued);
     discard_transaction();
     return Step::kTaken;
   }
@@ -307,7 +308,8 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   if (!row.immediate && !idle()) return Step::kWait;
   auto run = [this, queued](contract::EncodedReply* out) {
     contract::RespSink reply(*out, client_->resp);
-    Accounting accounting(services_, *queued.row);
+    Accounting accounting(services_,
+                          {.row = *queued.row, .command = *queued.command, .client = *client_});
     exec::run_session(services_,
                       {.row = *queued.row,
                        .command = *queued.command,

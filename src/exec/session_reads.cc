@@ -31,8 +31,8 @@ struct Session::PoolRead {
   std::shared_ptr<Session> session;
   SlotPtr slot;
   std::vector<QueuedCommand> commands;
-  const contract::CommandRow* exec_row;   // null: a single command
-  TransactionPermission permission = {};  // of an EXEC
+  std::optional<QueuedCommand> exec;      // nothing: a single command
+  TransactionPermission permission = {};  // of it
   std::shared_ptr<const data::View> view;
   int db = session->client_->db;
   int resp = session->client_->resp;
@@ -41,22 +41,26 @@ struct Session::PoolRead {
   unsigned runs = 0;
   bool walked = false;  // over elements, before it missed one
   size_t next = 0;      // of the commands
+  // When that one was first looked at, which found something missing.
+  Accounting::Clock::time_point waits_since = Accounting::Clock::now();
 
   // False when it has to run again, where there is more time or its bytes have come: from `next`,
   // behind what it has answered.
   bool run() {
     contract::EncodedReply* out = &slot->reply;
     contract::RespSink reply(*out, resp);
-    if (exec_row != nullptr && runs == 0) {
-      Accounting accounting(session->services_, *exec_row);
+    if (exec && runs == 0) {
+      Accounting accounting(
+          session->services_,
+          {.row = *exec->row, .command = *exec->command, .client = *session->client_});
       reply.array(commands.size());
       accounting.kept(reply, nullptr);
     }
     ++runs;
     for (; next < commands.size(); ++next) {
       if (!run_one(commands[next], reply, out)) return false;
-      if (exec_row == nullptr ||
-          out->bytes.size() <= session->services_.data.bounds.transaction_bytes) {
+      waits_since = Accounting::Clock::now();
+      if (!exec || out->bytes.size() <= session->services_.data.bounds.transaction_bytes) {
         continue;
       }
       out->clear();
@@ -70,7 +74,7 @@ struct Session::PoolRead {
   bool run_one(const QueuedCommand& queued, contract::RespSink& reply,
                contract::EncodedReply* out) {
     Services& services = session->services_;
-    if (exec_row != nullptr) {
+    if (exec) {
       const std::string denied = permission.check(services, session->client_->id, next, queued);
       if (!denied.empty()) {
         reply.error(denied);
@@ -84,7 +88,10 @@ struct Session::PoolRead {
     data.set_walk_max(walk_max);
     types::KeyReader keys(data, view->databases(), view->created_ms(),
                           &services.data.store.access());
-    Accounting accounting(services, *queued.row);
+    Accounting accounting(services, {.row = *queued.row,
+                                     .command = *queued.command,
+                                     .client = *session->client_,
+                                     .waits_since = waits_since});
     size_t mark = out->bytes.size();
     reply.clear_erred();
     run_read(services,
@@ -145,7 +152,8 @@ bool Session::probe(const QueuedCommand& queued) {
 bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
                        const types::DatabaseMap& databases, std::shared_ptr<const data::View> view,
                        storage::KeyProbe* probe) {
-  Accounting accounting(services_, *queued.row);
+  Accounting accounting(services_,
+                        {.row = *queued.row, .command = *queued.command, .client = *client_});
   types::KeyReader keys(data, databases, now_ms_, &services_.data.store.access());
   scratch_.clear();
   contract::RespSink reply(scratch_, client_->resp);
@@ -169,7 +177,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
   PoolRead read{.session = shared_from_this(),
                 .slot = open_slot(),
                 .commands = {queued},
-                .exec_row = nullptr,
+                .exec = std::nullopt,
                 .permission = {},
                 .view = run_view_};
   if (queued.command->args.size() > contract::kWalkedAtOnce) {
@@ -193,14 +201,13 @@ void Session::read_in_pool(const QueuedCommand& queued) {
 }
 
 void Session::read_transaction(std::vector<QueuedCommand> transaction,
-                               TransactionPermission permission,
-                               const contract::CommandRow& exec_row) {
+                               TransactionPermission permission, const QueuedCommand& exec) {
   if (client_->gone) return;
   ++reads_in_flight_;
   PoolRead read{.session = shared_from_this(),
                 .slot = open_slot(),
                 .commands = std::move(transaction),
-                .exec_row = &exec_row,
+                .exec = exec,
                 .permission = std::move(permission),
                 .view = services_.data.store.view()};
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});

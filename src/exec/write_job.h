@@ -4,9 +4,11 @@
 // fetches or makes something for it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,8 @@ struct Unit {
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
+  // When a run of it first missed what only the disk has, or asked the pool.
+  std::optional<std::chrono::steady_clock::time_point> waits_since = {};
   // For each command (one, or those of the transaction); empty until something was asked for.
   std::vector<PoolOutcome> from_pool;
 };
@@ -58,6 +62,7 @@ struct WriteJob {
   size_t first_uncommitted = 0;  // units from here to `next` have run in the open group
   size_t committed_mark = 0;     // of replies.bytes
   int tries = 0;                 // runs of that unit which needed the disk
+  int64_t queued_ms = 0;         // steady; when it came into the queue; 0: it has begun
   bool lacks_levels = false;     // the last of them did for the count levels of an order
 };
 

@@ -136,6 +136,7 @@ void Writer::enqueue(Item item) {
 }
 
 void Writer::submit(std::unique_ptr<WriteJob> job) {
+  job->queued_ms = coarse_ms();
   if (services_.data.store.can_probe()) return enqueue({.job = std::move(job)});
   load_blocks(std::move(job));
 }
@@ -254,7 +255,12 @@ bool Writer::others_wait() {
 }
 
 void Writer::run_job(std::unique_ptr<WriteJob> job) {
-  int64_t turn_ends = coarse_ms() + kTurnMs;
+  const int64_t begins = coarse_ms();
+  int64_t turn_ends = begins + kTurnMs;
+  if (const int64_t queued = std::exchange(job->queued_ms, 0); queued != 0) {
+    services_.data.stats.latency.note(metrics::latency::kQueue,
+                                      std::chrono::milliseconds(begins - queued));
+  }
   job->first_uncommitted = job->next;
   job->committed_mark = job->replies.bytes.size();
   while (job->next < job->units.size()) {
@@ -269,6 +275,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     if (auto* waits = std::get_if<Waits>(&outcome)) {
       if (job->client->leaving) return give_up(std::move(job));
       const int db = job->units[job->next].db;
+      job->units[job->next].waits_since.reset();  // what it waits for from here on is not work
       if (!held_.empty()) release_keys(*job);
       blocked_.add(std::move(job), db, std::move(waits->block));
       blocked_clients_ = blocked_.size();
@@ -372,6 +379,8 @@ void Writer::end_waits() {
 
 void Writer::suspend(std::unique_ptr<WriteJob> job, NeedsPool wish) {
   ++job->tries;
+  auto& waits_since = job->units[job->next].waits_since;
+  if (!waits_since) waits_since = Steady::now();
   metrics::add(services_.data.stats.rollbacks);
   suspended_.push_back({.job = std::move(job), .wish = std::move(wish)});
 }
@@ -381,7 +390,10 @@ void Writer::expire_due() {
     expire_retry_ms_ = services_.data.store.now_ms() + kExpireRetryMs;
     return;
   }
-  if (group_.expire(kExpireBatch, /*may_read_disk=*/expire_stuck_)) {
+  const auto start = Steady::now();
+  const bool done = group_.expire(kExpireBatch, /*may_read_disk=*/expire_stuck_);
+  services_.data.stats.latency.note(metrics::latency::kExpireCycle, Steady::now() - start);
+  if (done) {
     expire_stuck_ = false;
     expire_retry_ms_ = 0;
     if (!blocked_.empty()) serve_blocked();  // some wait for a stream, and are told that it went
@@ -404,7 +416,7 @@ void Writer::commit() {
   auto start = Steady::now();
   storage::Status status =
       group_.commit(always ? storage::Durability::kSynced : storage::Durability::kBuffered);
-  if (changed) count_commit(micros_since(start));
+  if (changed) count_commit(Steady::now() - start);
   if (!status.ok()) {
     fail_group(status);
   } else if (changed && !always) {
@@ -415,8 +427,11 @@ void Writer::commit() {
   resume_suspended();
 }
 
-void Writer::count_commit(uint64_t micros) {
+void Writer::count_commit(std::chrono::nanoseconds took) {
+  const auto micros =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
   commit_micros_ = micros;
+  services_.data.stats.latency.note(metrics::latency::kCommit, took);
   metrics::Stats& stats = services_.data.stats;
   metrics::add(stats.writer_commit_micros, micros);
   metrics::add(stats.groups);

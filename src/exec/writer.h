@@ -95,7 +95,7 @@ class Writer {
   void expire_due();
   int64_t next_expire_ms() const;
   void commit();
-  void count_commit(uint64_t micros);
+  void count_commit(std::chrono::nanoseconds took);
   void fail_group(const storage::Status& status);
   void answer();
   void resume_suspended();

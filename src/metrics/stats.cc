@@ -1,7 +1,25 @@
 // Counters by command and by error.
 #include "src/metrics/stats.h"
 
+#include <memory>
+
 namespace ingot::metrics {
+
+void CommandStats::measure(std::chrono::nanoseconds took) {
+  LatencyHistogram* histogram = latencies_.load(std::memory_order_acquire);
+  if (histogram == nullptr) {
+    auto made = std::make_unique<LatencyHistogram>();
+    if (latencies_.compare_exchange_strong(histogram, made.get())) histogram = made.release();
+  }
+  histogram->record(static_cast<uint64_t>(took.count()));
+}
+
+void CommandStats::reset() {
+  for (Counter* counter : {&calls, &micros, &rejected, &failed}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+  if (LatencyHistogram* histogram = latencies_.load()) histogram->reset();
+}
 
 size_t Stats::slot_of(const contract::CommandRow& row) {
   return reinterpret_cast<uintptr_t>(&row) * uint64_t{0x9e3779b97f4a7c15} >> (64 - kSlotBits);
@@ -45,12 +63,7 @@ void Stats::reset(uint64_t bytes_in, uint64_t bytes_out) {
   }
   bytes_in_before.store(bytes_in);
   bytes_out_before.store(bytes_out);
-  for (Slot& slot : slots_) {
-    for (Counter* counter :
-         {&slot.stats.calls, &slot.stats.micros, &slot.stats.rejected, &slot.stats.failed}) {
-      counter->store(0, std::memory_order_relaxed);
-    }
-  }
+  for (Slot& slot : slots_) slot.stats.reset();
   std::lock_guard lock(mutex_);
   errors_.clear();
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,7 +12,10 @@
 #include <string_view>
 
 #include "src/contract/row.h"
+#include "src/metrics/latency_histogram.h"
+#include "src/metrics/latency_monitor.h"
 #include "src/metrics/sampler.h"
+#include "src/metrics/slow_log.h"
 
 namespace ingot::metrics {
 
@@ -31,6 +35,18 @@ struct CommandStats {
   Counter micros{0};
   Counter rejected{0};  // before it ran: arity, permission, ...
   Counter failed{0};    // while it ran
+
+  CommandStats() = default;
+  ~CommandStats() { delete latencies_.load(); }
+  CommandStats(const CommandStats&) = delete;
+  CommandStats& operator=(const CommandStats&) = delete;
+  // Made by the first command that is measured; null before.
+  const LatencyHistogram* latencies() const { return latencies_.load(std::memory_order_acquire); }
+  void measure(std::chrono::nanoseconds took);
+  void reset();
+
+ private:
+  std::atomic<LatencyHistogram*> latencies_{nullptr};
 };
 
 class Stats {
@@ -69,6 +85,9 @@ class Stats {
   Counter bytes_out_before{0};
 
   Sampler sampler;
+  SlowLog slow_log;
+  LatencyMonitor latency;
+  std::atomic<bool> measures_latencies{true};  // of each command
 
   // The row's counters; rows are never removed. No lock: every command comes here.
   CommandStats& of(const contract::CommandRow& row);

@@ -19,6 +19,7 @@
 #include "src/metrics/stats.h"
 #include "src/server/memory_usage.h"
 #include "src/settings/config.h"
+#include "src/settings/setting_values.h"
 
 namespace ingot::server {
 namespace {
@@ -267,6 +268,26 @@ void write_errorstats(const InfoSource& source, InfoFields& out) {
   }
 }
 
+void write_latencystats(const InfoSource& source, InfoFields& out) {
+  const auto add = [&](const contract::CommandRow* parent, const contract::CommandRow& row) {
+    const metrics::CommandStats* stats = source.services.data.stats.find(row);
+    const auto* latencies = stats == nullptr ? nullptr : stats->latencies();
+    if (latencies == nullptr || latencies->count() == 0) return;
+    std::string values;
+    for (const double percent : source.settings.latency_tracking_percentiles) {
+      fmt::format_to(std::back_inserter(values), "{}p{}={:.3f}", values.empty() ? "" : ",",
+                     settings::format_percentile(percent),
+                     static_cast<double>(latencies->percentile(percent)) / 1000);
+    }
+    out.add("latency_percentiles_usec_" + full_name(parent, row), values);
+  };
+  if (!source.settings.latency_tracking) return;
+  for (const contract::CommandRow* row : source.services.table.rows()) {
+    add(nullptr, *row);
+    for (const contract::CommandRow& subcommand : row->subcommands) add(row, subcommand);
+  }
+}
+
 void write_cluster(const InfoSource&, InfoFields& out) {
   out.add("cluster_enabled", 0);
 }
@@ -291,7 +312,7 @@ constexpr InfoSection kSections[] = {
     {"modules", "Modules", true, write_nothing},
     {"commandstats", "Commandstats", false, write_commandstats},
     {"errorstats", "Errorstats", true, write_errorstats},
-    {"latencystats", "Latencystats", false, write_nothing},
+    {"latencystats", "Latencystats", false, write_latencystats},
     {"cluster", "Cluster", true, write_cluster},
     {"keyspace", "Keyspace", true, write_keyspace},
 };

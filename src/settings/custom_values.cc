@@ -204,8 +204,8 @@ std::string print_reader_threads(const SettingRow&, const Settings& settings) {
 
 // latency-tracking-info-percentiles: numbers from 0 to 100.
 
-Error parse_percentiles(const SettingRow& row, Settings& settings, Values values, bool) {
-  std::string made;
+Error parse_percentiles(const SettingRow&, Settings& settings, Values values, bool) {
+  std::vector<double> made;
   for (const std::string& value : without_empty(values)) {
     char* end = nullptr;
     const double percentile = std::strtod(value.c_str(), &end);
@@ -217,17 +217,22 @@ Error parse_percentiles(const SettingRow& row, Settings& settings, Values values
     if (percentile < 0 || percentile > 100) {
       return "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
     }
-    std::string text = fmt::format("{:f}", percentile);
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    made += (made.empty() ? "" : " ") + text;
+    made.push_back(percentile);
   }
-  keep_value(row, settings, std::move(made));
+  settings.latency_tracking_percentiles = std::move(made);
   return {};
 }
 
+std::string print_percentiles(const SettingRow&, const Settings& settings) {
+  std::string text;
+  for (const double percentile : settings.latency_tracking_percentiles) {
+    text += (text.empty() ? "" : " ") + format_percentile(percentile);
+  }
+  return text;
+}
+
 std::vector<std::string> percentile_lines(const SettingRow& row, const Settings& settings) {
-  return {empty_quoted(print_kept(row, settings))};
+  return {empty_quoted(print_percentiles(row, settings))};
 }
 
 // save: pairs of seconds and changes; several lines of a file add up.
@@ -335,11 +340,18 @@ const CustomValue kOutputLimitsValue = {parse_output_limits, print_output_limits
                                         output_limit_lines};
 const CustomValue kNotifyValue = {parse_notify, print_notify, notify_lines};
 const CustomValue kReaderThreadsValue = {parse_reader_threads, print_reader_threads};
-const CustomValue kPercentilesValue = {parse_percentiles, print_kept, percentile_lines};
+const CustomValue kPercentilesValue = {parse_percentiles, print_percentiles, percentile_lines};
 const CustomValue kSaveValue = {parse_save, print_kept, save_lines};
 const CustomValue kHzValue = {parse_hz, print_kept};
 const CustomValue kOomScoresValue = {parse_oom_scores, print_kept};
 const CustomValue kReplicaOfValue = {parse_replica_of, print_kept, replica_of_lines};
 const CustomValue kShutdownFlagsValue = {parse_shutdown_flags, print_kept};
+
+std::string format_percentile(double percentile) {
+  std::string text = fmt::format("{:f}", percentile);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
 
 }  // namespace ingot::settings

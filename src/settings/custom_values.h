@@ -10,8 +10,8 @@ extern const CustomValue kDirValue;
 extern const CustomValue kOutputLimitsValue;
 extern const CustomValue kNotifyValue;
 extern const CustomValue kReaderThreadsValue;
-// Kept without a meaning:
 extern const CustomValue kPercentilesValue;
+// Kept without a meaning:
 extern const CustomValue kSaveValue;
 extern const CustomValue kHzValue;
 extern const CustomValue kOomScoresValue;

@@ -155,11 +155,6 @@ Error check_title(std::string_view value) {
 
 constexpr auto kRows = std::to_array<SettingRow>({
     // Observation and scripts
-    integer("slowlog-log-slower-than", "10000", -1, kLongMax),
-    integer("slowlog-max-len", "128", 0, kLongMax),
-    integer("latency-monitor-threshold", "0", 0, kLongMax),
-    boolean("latency-tracking", "yes"),
-    custom("latency-tracking-info-percentiles", "50 99 99.9", kPercentilesValue, kManyValues),
     integer("busy-reply-threshold", "5000", 0, kLongMax, 0, "lua-time-limit"),
     integer("tracking-table-max-keys", "1000000", 0, kLongMax, kUnsigned),
 

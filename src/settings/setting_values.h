@@ -34,6 +34,8 @@ std::string format_memory(uint64_t bytes);
 std::optional<int64_t> parse_c_number(const std::string& text, int base = 10);
 // Without spaces, signs but minus, or leading zeros.
 std::optional<int64_t> parse_strict_number(std::string_view text);
+// As short as it can be: "99.9".
+std::string format_percentile(double percentile);
 // The text in double quotes, escaped where needed.
 std::string quote_word(std::string_view text);
 // ASCII lower case.

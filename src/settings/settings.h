@@ -139,6 +139,11 @@ struct Settings {
   int64_t stream_node_max_entries = 100;
 
   // Observation
+  int64_t slowlog_log_slower_than = 10'000;  // microseconds; negative: nothing is logged
+  int64_t slowlog_max_len = 128;
+  int64_t latency_monitor_threshold = 0;  // ms; 0: off
+  bool latency_tracking = true;           // of each command
+  std::vector<double> latency_tracking_percentiles = {50, 99, 99.9};
   uint32_t notify_keyspace_events = 0;  // bits of namespace notify
 
   // Grows whenever CONFIG SET names a setting that is kVolatile.

@@ -188,7 +188,7 @@ TEST_CASE("what is wrong with a file is told as Redis tells it", "[config]") {
        {"slaveof a 1", 1, "slaveof a 1",
         "Ingot cannot follow a master yet, and would take writes as one itself"},
        {"cluster-enabled yes", 1, "cluster-enabled yes", "Ingot does not serve cluster mode yet"},
-       {"tls-port 6380", 1, "tls-port 6380", "Ingot does not serve TLS yet; let a proxy end it"},
+       {"tls-port 65536", 1, "tls-port 65536", "argument must be between 0 and 65535 inclusive"},
        {"sentinel monitor", 1, "sentinel monitor", "sentinel directive while not in sentinel mode"},
        {"user", 1, "user", "Bad directive or wrong number of arguments"},
        {"loadmodule x.so", 1, "loadmodule x.so", "Modules are not supported"},

@@ -52,6 +52,7 @@ class StubServer : public contract::RunningServer {
   void request_shutdown() override {}
   storage::Status flush_engine() override { return {}; }
   std::string info(types::KeyReader&, std::span<const std::string_view>) override { return {}; }
+  metrics::Stats& stats() override { return stats_; }
   void reset_statistics() override {}
   void unwatch(uint64_t client_id) override { writer->unwatch(client_id); }
   void set_active_expire(bool active) override { writer->set_active_expire(active); }
@@ -73,6 +74,7 @@ class StubServer : public contract::RunningServer {
  private:
   types::KeyCursors cursors_;
   std::string text_;
+  metrics::Stats stats_{0};
 };
 
 class InProcess {

@@ -1,7 +1,9 @@
 // Counters, rates and the list of clients behind INFO and CLIENT LIST.
 #include "src/metrics/stats.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <thread>
 #include <vector>
 
@@ -103,4 +105,36 @@ TEST_CASE("the registry lists clients by id and forgets the connection of one th
 TEST_CASE("how many keys' filters fit follows from the bits that each takes") {
   CHECK(ingot::server::keys_whose_filters_fit(150, 12) == 100);
   CHECK(ingot::server::keys_whose_filters_fit(150, 0) == 0);
+}
+
+TEST_CASE("a latency histogram knows each value to a sixteenth", "[stats]") {
+  ingot::metrics::LatencyHistogram histogram;
+  CHECK(histogram.percentile(50) == 0);
+  std::vector<uint64_t> values;
+  for (uint64_t value = 1; value < 2'000'000'000; value = value * 21 / 20 + 1) {
+    values.push_back(std::min<uint64_t>(value, histogram.kNanosMax));
+    histogram.record(value);
+  }
+  CHECK(histogram.count() == values.size());
+  for (const double percent : {0.0, 1.0, 25.0, 50.0, 99.0, 100.0}) {
+    const auto rank = static_cast<size_t>(
+        std::max(1.0, std::ceil(percent / 100 * static_cast<double>(values.size()))));
+    const uint64_t exact = values[rank - 1];
+    INFO(percent);
+    CHECK(histogram.percentile(percent) >= exact);
+    CHECK(histogram.percentile(percent) <= exact + exact / 16 + 1);
+  }
+  uint64_t before = 0;
+  for (uint64_t bound = 1; bound < 2'000'000'000; bound *= 2) {
+    const auto exact = static_cast<uint64_t>(
+        std::ranges::count_if(values, [&](uint64_t value) { return value <= bound; }));
+    const auto above = static_cast<uint64_t>(std::ranges::count_if(
+        values, [&](uint64_t value) { return value <= bound + bound / 16 + 1; }));
+    CHECK(histogram.count_up_to(bound) >= exact);
+    CHECK(histogram.count_up_to(bound) <= above);
+    CHECK(histogram.count_up_to(bound) >= before);
+    before = histogram.count_up_to(bound);
+  }
+  histogram.reset();
+  CHECK(histogram.count() == 0);
 }
