@@ -9,7 +9,7 @@ redis="redis-server redis-tools python3 python3-redis"
 measuring="fio python3-matplotlib libfuse3-dev fuse3"
 case ${1-} in
   build) wanted=$build ;;
-  test) wanted="$build $redis $measuring python3-pytest python3-pip clang-format openssl golang-go nodejs npm" ;;
+  test) wanted="$build $redis $measuring python3-pytest python3-pip clang-format openssl prometheus golang-go nodejs npm" ;;
   bench) wanted="$build $redis $measuring" ;;
   fuzz) wanted="$build clang-16 libclang-rt-16-dev llvm-16" ;;  # llvm-16: names in what sanitizers print
   *) echo "usage: deps/install.sh build | test | bench | fuzz" >&2; exit 2 ;;
@@ -52,7 +52,9 @@ $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-rec
   tail -n 6 "$log" >&2
   fail "Packages are missing and could not be installed; apt-get said why."
 }
-# The tests start redis-server themselves; the packaged service would hold port 6379.
-case "$missing " in *" redis-server "*)
-  [ ! -d /run/systemd/system ] || $root systemctl disable --now redis-server >/dev/null 2>&1 || true
-esac
+# The tests start what they need themselves; the packaged services would hold port 6379, and memory.
+for service in redis-server prometheus; do
+  case "$missing " in *" $service "*)
+    [ ! -d /run/systemd/system ] || $root systemctl disable --now $service >/dev/null 2>&1 || true
+  esac
+done

@@ -16,6 +16,10 @@
 
 namespace ingot::net {
 
+using SharedBytes = std::shared_ptr<const std::string>;
+// Fewer had better be copied.
+inline constexpr size_t kSharedBytesMin = 4 << 10;
+
 // The loop that a connection lives on.
 class IoThread {
  public:
@@ -24,6 +28,9 @@ class IoThread {
   // the server stopped are destroyed unrun.
   virtual void post(std::move_only_function<void()> task) = 0;
   virtual bool is_current() const = 0;  // any thread: whether the caller is this thread
+  // Bytes that will go to many connections, of this thread or others: they count once among all
+  // clients' output for as long as somebody keeps them. Any thread.
+  virtual SharedBytes share(SharedBytes bytes) { return bytes; }
   virtual int index() const = 0;
 };
 
@@ -56,6 +63,8 @@ class Connection {
   virtual std::string& out() = 0;
   // Sends `body` after what is in out() now; what is appended later follows it.
   virtual void send_body(std::unique_ptr<BodySource> body) = 0;
+  // The same for bytes of IoThread::share(), which are not copied.
+  virtual void send_shared(SharedBytes bytes) = 0;
   // Sends what out() holds; needed only outside of the handler's callbacks.
   virtual void flush() = 0;
 
@@ -71,6 +80,10 @@ class Connection {
   // Whether the memory bounds (Limits) let the handler keep so much of this client's input.
   virtual bool may_hold_input(uint64_t bytes) const = 0;
 
+  // What the handler keeps back of this client's output, for the limits on it: messages that wait
+  // for replies in front of them. Counts until the next call.
+  virtual void hold_output(uint64_t bytes) = 0;
+
   // No more commands are delivered; what is queued is sent, then the socket is closed.
   virtual void close_after_flush() = 0;
   // Closes now. Handler::on_close follows, never from within this call.
@@ -79,6 +92,9 @@ class Connection {
   // Exempts the client from `timeout` while it waits by design (a blocked or subscribed client).
   // When such a client hangs up, the connection closes at once.
   virtual void set_idle_exempt(bool exempt) = 0;
+  // A client that is sent messages: `timeout` does not apply to it, and the output limits do that
+  // are for subscribers.
+  virtual void set_subscriber(bool subscriber) = 0;
   // Whether commands of this client are unanswered. A busy client is exempt from `timeout`, and
   // when it stops sending (a half-closed socket) the connection closes only after set_busy(false)
   // and the last reply. One that sends no more and gets no reply for kGoodbyeMs is taken for gone

@@ -84,12 +84,13 @@ void ConnectionImpl::lose() {
   });
   queue_ = {};
   out_ = {};
+  kept_output_ = 0;
   body_asked_ = output_paused_ = false;
   account_output();
 }
 
 void ConnectionImpl::close_if_idle(int64_t now_ms) {
-  if (closed_ || busy_ || idle_exempt_) return;
+  if (closed_ || busy_ || idle_exempt_ || subscriber_) return;
   const int64_t limit_ms =
       int64_t{1000} * loop_.state().limits.idle_timeout_seconds.load(std::memory_order_relaxed);
   if (now_ms - last_interaction_ms.load(std::memory_order_relaxed) > limit_ms) {
@@ -145,6 +146,7 @@ void ConnectionImpl::close_for(std::string_view reason) {
   });
   queue_ = {};
   out_ = {};
+  kept_output_ = 0;
   account_output();
 }
 

@@ -59,14 +59,17 @@ class ConnectionImpl final : public Connection,
   int fd() const override { return fd_; }
   std::string& out() override;
   void send_body(std::unique_ptr<BodySource> body) override;
+  void send_shared(SharedBytes bytes) override;
   void flush() override;
   void pause_reading() override { ++pauses_; }
   void resume_reading() override;
   void hold_input(uint64_t bytes) override;
   bool may_hold_input(uint64_t bytes) const override;
+  void hold_output(uint64_t bytes) override;
   void close_after_flush() override;
   void close() override { close_for("Closed by the server"); }
   void set_idle_exempt(bool exempt) override;
+  void set_subscriber(bool subscriber) override { subscriber_ = subscriber; }
   void set_busy(bool busy) override;
   void set_authenticated(bool authenticated) override { authenticated_ = authenticated; }
 
@@ -135,7 +138,9 @@ class ConnectionImpl final : public Connection,
 
   std::string out_;
   OutputQueue queue_;
-  uint64_t accounted_output_ = 0;
+  uint64_t kept_output_ = 0;         // by the handler
+  uint64_t accounted_output_ = 0;    // with what is shared
+  uint64_t accounted_own_ = 0;       // without
   int64_t soft_limit_since_ms_ = 0;  // 0: below it
 
   bool closed_ = false;
@@ -154,6 +159,7 @@ class ConnectionImpl final : public Connection,
   bool watched_ = false;
   bool busy_ = false;
   bool idle_exempt_ = false;
+  bool subscriber_ = false;
   bool authenticated_ = true;
 };
 

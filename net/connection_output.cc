@@ -29,6 +29,18 @@ void ConnectionImpl::send_body(std::unique_ptr<BodySource> body) {
   queue_.append_body(std::move(body));
 }
 
+void ConnectionImpl::send_shared(SharedBytes bytes) {
+  if (closed_ || lost_) return;
+  queue_.append(std::exchange(out_, {}), 0);
+  queue_.append_shared(std::move(bytes));
+}
+
+void ConnectionImpl::hold_output(uint64_t bytes) {
+  if (bytes == kept_output_ || closed_ || lost_) return;
+  kept_output_ = bytes;
+  account_output();
+}
+
 void ConnectionImpl::flush() {
   if (closed_) return;
   if (lost_) out_.clear();
@@ -157,10 +169,12 @@ void ConnectionImpl::settle_output() {
 }
 
 void ConnectionImpl::account_output() {
-  const uint64_t pending = queue_.bytes();
+  const uint64_t pending = queue_.bytes() + kept_output_;
   if (pending == accounted_output_) return;
   ServerState& state = loop_.state();
-  state.output_bytes.fetch_add(pending - accounted_output_, std::memory_order_relaxed);
+  const uint64_t own = pending - queue_.shared_bytes();
+  state.output_bytes.fetch_add(own - accounted_own_, std::memory_order_relaxed);
+  accounted_own_ = own;
   output_bytes.store(pending, std::memory_order_relaxed);
   const uint64_t before = std::exchange(accounted_output_, pending);
   if (before == 0) {
@@ -175,22 +189,22 @@ void ConnectionImpl::account_output() {
 void ConnectionImpl::enforce_output_limits() {
   ServerState& state = loop_.state();
   const uint64_t pending = accounted_output_;
-  const uint64_t hard = state.limits.output_hard_bytes.load(std::memory_order_relaxed);
+  const Limits::Output& limits =
+      subscriber_ ? state.limits.subscriber_output : state.limits.normal_output;
+  const uint64_t hard = limits.hard_bytes.load(std::memory_order_relaxed);
   if (hard != 0 && pending >= hard) return cut();
-  const uint64_t soft = state.limits.output_soft_bytes.load(std::memory_order_relaxed);
+  const uint64_t soft = limits.soft_bytes.load(std::memory_order_relaxed);
   if (soft == 0 || pending < soft) {
     soft_limit_since_ms_ = 0;
   } else {
     const int64_t now_ms = steady_now_ms();
     if (soft_limit_since_ms_ == 0) soft_limit_since_ms_ = now_ms;
-    const int64_t allowed_ms =
-        int64_t{1000} * state.limits.output_soft_seconds.load(std::memory_order_relaxed);
+    const int64_t allowed_ms = int64_t{1000} * limits.soft_seconds.load(std::memory_order_relaxed);
     if (now_ms - soft_limit_since_ms_ > allowed_ms) return cut();
   }
   const uint64_t total_max = state.limits.output_total_bytes_max.load(std::memory_order_relaxed);
-  if (total_max != 0 && state.output_bytes.load(std::memory_order_relaxed) > total_max) {
-    state.ledger.enforce(total_max);
-  }
+  const uint64_t total = state.output_bytes.load(std::memory_order_relaxed);
+  if (total_max != 0 && total > total_max) state.ledger.enforce(total - total_max);
 }
 
 }  // namespace ingot::net

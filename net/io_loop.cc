@@ -90,6 +90,24 @@ bool IoLoop::is_current() const {
   return current_loop == this;
 }
 
+SharedBytes IoLoop::share(SharedBytes bytes) {
+  struct Counted {
+    Counted(ServerState& its_state, SharedBytes its_bytes)
+        : state(its_state), bytes(std::move(its_bytes)) {
+      state.output_bytes.fetch_add(bytes->size(), std::memory_order_relaxed);
+    }
+    ~Counted() { state.output_bytes.fetch_sub(bytes->size(), std::memory_order_relaxed); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+    ServerState& state;
+    SharedBytes bytes;
+  };
+  auto counted = std::make_shared<Counted>(state_, std::move(bytes));
+  const std::string* const text = counted->bytes.get();
+  return {std::move(counted), text};
+}
+
 void IoLoop::run_tasks() {
   {
     const std::lock_guard lock(tasks_mutex_);

@@ -40,6 +40,7 @@ class IoLoop final : public IoThread {
   // Any thread.
   void post(std::move_only_function<void()> task) override;
   bool is_current() const override;
+  SharedBytes share(SharedBytes bytes) override;
   int index() const override { return index_; }
   Executor executor() { return context_.get_executor(); }
   // Where an accepted socket came in.

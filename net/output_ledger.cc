@@ -15,13 +15,13 @@ void OutputLedger::remove(ConnectionImpl& connection) {
   debtors_.erase(&connection);
 }
 
-void OutputLedger::enforce(uint64_t bytes_max) {
+void OutputLedger::enforce(uint64_t excess) {
   const std::lock_guard lock(mutex_);
-  uint64_t owed = 0;
+  uint64_t freed = 0;
   for (const auto& [connection, cut] : debtors_) {
-    if (!cut) owed += connection->output_bytes.load(std::memory_order_relaxed);
+    if (cut) freed += connection->output_bytes.load(std::memory_order_relaxed);
   }
-  while (owed > bytes_max) {
+  while (freed < excess) {
     auto worst = debtors_.end();
     uint64_t most = 0;
     for (auto it = debtors_.begin(); it != debtors_.end(); ++it) {
@@ -34,7 +34,7 @@ void OutputLedger::enforce(uint64_t bytes_max) {
     if (worst == debtors_.end()) return;  // they were paid meanwhile
     worst->second = true;
     worst->first->cut_from_any_thread();
-    owed -= most;
+    freed += most;
   }
 }
 

@@ -19,8 +19,9 @@ class OutputLedger {
   void add(ConnectionImpl& connection);
   void remove(ConnectionImpl& connection);
 
-  // Has the largest debtors cut until the rest owes at most `bytes_max`.
-  void enforce(uint64_t bytes_max);
+  // Has the largest debtors cut that owe `excess` together, with those that are being cut already.
+  // What they share with others may stay in memory: then there is a next time.
+  void enforce(uint64_t excess);
 
  private:
   std::mutex mutex_;

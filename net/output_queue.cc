@@ -19,7 +19,7 @@ void OutputQueue::append(std::string&& bytes, size_t sent) {
   const size_t added = bytes.size() - sent;
   if (added == 0) return;
   bytes_ += added;
-  if (!empty() && !segments_.back().body && added <= kJoinBytesMax &&
+  if (!empty() && !segments_.back().body && !segments_.back().shared && added <= kJoinBytesMax &&
       segments_.back().bytes.size() + added <= kJoinedBytesMax) {
     segments_.back().bytes.append(bytes, sent);
     return;
@@ -27,8 +27,14 @@ void OutputQueue::append(std::string&& bytes, size_t sent) {
   segments_.push_back({.bytes = std::move(bytes), .sent = sent});
 }
 
+void OutputQueue::append_shared(SharedBytes bytes) {
+  bytes_ += bytes->size();
+  shared_bytes_ += bytes->size();
+  segments_.push_back({.bytes = {}, .shared = std::move(bytes)});
+}
+
 void OutputQueue::append_body(std::unique_ptr<BodySource> body) {
-  segments_.push_back({.body = std::move(body)});
+  segments_.push_back({.bytes = {}, .body = std::move(body)});
   ++bodies_;
 }
 
@@ -61,9 +67,9 @@ size_t OutputQueue::gather(std::span<asio::const_buffer> buffers) const {
   size_t count = 0;
   for (size_t i = head_; i < segments_.size() && count < buffers.size(); ++i) {
     const Segment& segment = segments_[i];
-    if (segment.bytes.empty()) break;
-    buffers[count++] =
-        asio::buffer(segment.bytes.data() + segment.sent, segment.bytes.size() - segment.sent);
+    const std::string_view view = segment.view();
+    if (view.empty()) break;
+    buffers[count++] = asio::buffer(view.data() + segment.sent, view.size() - segment.sent);
     if (segment.body) break;  // what follows waits for the rest of it
   }
   return count;
@@ -73,10 +79,12 @@ void OutputQueue::consume(size_t bytes) {
   bytes_ -= bytes;
   while (bytes > 0) {
     Segment& front = segments_[head_];
-    const size_t taken = std::min(bytes, front.bytes.size() - front.sent);
+    const size_t size = front.view().size();
+    const size_t taken = std::min(bytes, size - front.sent);
     front.sent += taken;
     bytes -= taken;
-    if (front.sent < front.bytes.size()) return;
+    if (front.shared) shared_bytes_ -= taken;
+    if (front.sent < size) return;
     if (front.body) {
       front.bytes = {};
       front.sent = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/asio.h"
@@ -19,11 +20,13 @@ namespace ingot::net {
 class OutputQueue {
  public:
   bool empty() const { return head_ == segments_.size(); }
-  uint64_t bytes() const { return bytes_; }  // held in memory and not sent
+  uint64_t bytes() const { return bytes_; }                // held in memory and not sent
+  uint64_t shared_bytes() const { return shared_bytes_; }  // of these, what others may hold, too
   bool has_body() const { return bodies_ > 0; }
 
   // Takes all of `bytes` but its first `sent` bytes.
   void append(std::string&& bytes, size_t sent);
+  void append_shared(SharedBytes bytes);  // not empty
   void append_body(std::unique_ptr<BodySource> body);
 
   // The body whose turn it is, when it has nothing loaded; else null.
@@ -41,9 +44,12 @@ class OutputQueue {
 
  private:
   struct Segment {
-    std::string bytes;  // of a body: the piece that is loaded
+    std::string bytes;        // of a body: the piece that is loaded
+    SharedBytes shared = {};  // or these instead
     size_t sent = 0;
-    std::unique_ptr<BodySource> body;
+    std::unique_ptr<BodySource> body = {};
+
+    std::string_view view() const { return shared ? *shared : bytes; }
   };
 
   void drop_front();
@@ -52,6 +58,7 @@ class OutputQueue {
   size_t head_ = 0;
   size_t bodies_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t shared_bytes_ = 0;
 };
 
 }  // namespace ingot::net

@@ -21,10 +21,14 @@ namespace ingot::net {
 struct Limits {
   std::atomic<uint64_t> proto_max_bulk_bytes{512ull << 20};
   std::atomic<uint64_t> query_buffer_bytes_max{1ull << 30};  // client-query-buffer-limit
-  // client-output-buffer-limit: 0 means no limit of that kind.
-  std::atomic<uint64_t> output_hard_bytes{0};
-  std::atomic<uint64_t> output_soft_bytes{0};
-  std::atomic<uint32_t> output_soft_seconds{0};
+  // client-output-buffer-limit of one class: 0 means no limit of that kind.
+  struct Output {
+    std::atomic<uint64_t> hard_bytes{0};
+    std::atomic<uint64_t> soft_bytes{0};
+    std::atomic<uint32_t> soft_seconds{0};
+  };
+  Output normal_output;
+  Output subscriber_output;  // of clients that set_subscriber(true)
   // All clients' unsent replies together; past it the client that owes most is cut. 0: no bound.
   std::atomic<uint64_t> output_total_bytes_max{0};
   // All clients' input together: what is not parsed yet, and what handlers keep of it. Past it a

@@ -20,6 +20,7 @@
 #include "src/server/disk_guard.h"
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
+#include "src/server/metrics_page.h"
 #include "src/server/process.h"
 #include "src/server/reader_tuner.h"
 #include "src/server/saver.h"
@@ -76,6 +77,14 @@ std::optional<std::string> redis_files_passed_over(const settings::Settings& set
            "beside them with 'ignore-redis-files yes'.";
   }
   return std::nullopt;
+}
+
+bool is_protected(const settings::Settings& settings, const access::Users& users) {
+  return settings.protected_mode && users.default_account()->user()->nopass;
+}
+
+uint16_t metrics_port(const settings::Settings& settings) {
+  return static_cast<uint16_t>(settings.metrics_port);
 }
 
 net::ListenOptions listen_options(const settings::Settings& settings) {
@@ -166,8 +175,27 @@ std::optional<std::string> Instance::open() {
                                        [this] { server::take_sample(services_->data, *net_); });
   ticker_ = std::make_unique<server::Ticker>(
       std::chrono::milliseconds(server::DiskGuard::kPeriodMs), [this] { tick(); });
+  metrics_server_ = std::make_unique<net::HttpServer>(net::HttpPage{
+      .path = "/metrics",
+      .content_type = server::kMetricsContentType,
+      .make = [this] { return make_metrics(); },
+      .serves_others = [this] { return !is_protected(*config_.settings(), *users_); }});
+  if (auto why = metrics_server_->listen(settings->bind, metrics_port(*settings)); !why.empty()) {
+    return why;
+  }
   net_->start();
   return std::nullopt;
+}
+
+std::string Instance::make_metrics() {
+  const auto view = store_->view();
+  storage::EngineReader data(store_->engine(), view->snapshot(), storage::Tier::kDisk);
+  types::KeyReader keys(data, view->databases(), view->created_ms(), nullptr);
+  return server::metrics_page({.services = *services_,
+                               .writer = *writer_,
+                               .net = *net_,
+                               .keys = keys,
+                               .settings = *config_.settings()});
 }
 
 std::optional<std::string> Instance::open_data(const settings::Settings& settings) {
@@ -232,14 +260,19 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .users = *users_,
                                      .server = *this,
                                      .table = *table_,
-                                     .events = events_});
-  events_.wanted = settings.notify_keyspace_events;
+                                     .channels = channels_,
+                                     .tracking = tracking_,
+                                     .couriers = couriers_});
+  couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
   net_ = std::make_unique<net::Server>(net::ServerOptions{
       .io_threads = settings.io_threads,
       .welcome = [this](net::Connection& connection,
                         bool peer_is_local) { return welcome(connection, peer_is_local); },
       .on_log = [](const std::string& line) { metrics::log::warning("{}", line); }});
+  std::vector<net::IoThread*> threads;
+  for (int i = 0; i < net_->io_threads(); ++i) threads.push_back(&net_->thread(i));
+  couriers_.serve(threads);
   disk_guard_ = std::make_unique<server::DiskGuard>(store_->engine(), *collector_, *writer_);
 }
 
@@ -251,7 +284,7 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
     return std::string("-ERR max number of clients reached\r\n");
   }
   const access::AccountPtr& account = users_->default_account();
-  if (settings->protected_mode && account->user()->nopass && !peer_is_local) {
+  if (is_protected(*settings, *users_) && !peer_is_local) {
     metrics::add(stats_.connections_rejected);
     return std::string(
         "-DENIED Redis is running in protected mode because protected mode is enabled and no "
@@ -288,16 +321,21 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
 
 void Instance::apply_limits(const settings::Settings& settings) {
   net::Limits& limits = net_->limits();
-  const settings::OutputLimit& output = settings.output_limits[settings::kNormalClients];
   limits.proto_max_bulk_bytes = static_cast<uint64_t>(settings.proto_max_bulk_len);
   limits.query_buffer_bytes_max = settings.client_query_buffer_limit;
-  limits.output_hard_bytes = output.hard_bytes;
-  limits.output_soft_bytes = output.soft_bytes;
-  limits.output_soft_seconds = static_cast<uint32_t>(output.soft_seconds);
+  const auto apply_output = [](net::Limits::Output& limit, const settings::OutputLimit& setting) {
+    limit.hard_bytes = setting.hard_bytes;
+    limit.soft_bytes = setting.soft_bytes;
+    limit.soft_seconds = static_cast<uint32_t>(setting.soft_seconds);
+  };
+  apply_output(limits.normal_output, settings.output_limits[settings::kNormalClients]);
+  apply_output(limits.subscriber_output, settings.output_limits[settings::kPubsubClients]);
   server::MemoryShares shares = server::share_out(settings, memory_limit_);
   limits.output_total_bytes_max = shares.output_bytes;
   limits.query_total_bytes_max = shares.input_bytes;
   limits.command_bytes_max = shares.command_bytes;
+  tracking_.keys_max = settings.tracking_table_max_keys;
+  tracking_.bytes_max = shares.command_bytes;
   services_->data.bounds.command_bytes = shares.command_bytes;
   services_->data.bounds.transaction_bytes = shares.transaction_bytes;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
@@ -338,6 +376,13 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
                                "Unable to listen on this port. Check server logs."};
     }
   }
+  if (before.metrics_port != after.metrics_port || before.bind != after.bind) {
+    if (auto why = metrics_server_->listen(after.bind, metrics_port(after)); !why.empty()) {
+      metrics::log::warning("{}", why);
+      if (listening) (void)net_->listen(listen_options(before));
+      return settings::Refusal{"metrics-port", "Unable to listen on this port. Check server logs."};
+    }
+  }
   const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());
   const server::MemoryShares has = server::share_out(after, memory_limit_);
@@ -353,8 +398,8 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   }
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
   if (before.reader_threads != after.reader_threads) tuner_->follow(after.reader_threads);
-  events_.wanted = after.notify_keyspace_events;
   if (before.requirepass != after.requirepass) users_->set_default_password(after.requirepass);
+  couriers_.want_events(after.notify_keyspace_events);
   metrics::log::set_level(after.loglevel);
   return std::nullopt;
 }
@@ -380,6 +425,7 @@ void Instance::close() {
   if (store_) store_->engine().interrupt();  // whoever waits for space would have to be waited for
   sampler_.reset();
   ticker_.reset();
+  metrics_server_.reset();
   if (net_) net_->stop(kStopGraceMs);
   if (writer_) writer_->stop();
   if (collector_) collector_->stop();

@@ -10,11 +10,14 @@
 #include <optional>
 #include <string>
 
+#include "net/http_server.h"
 #include "net/server.h"
 #include "src/access/users.h"
+#include "src/contract/channels.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
+#include "src/contract/tracking.h"
 #include "src/data/store.h"
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
@@ -78,6 +81,7 @@ class Instance : public contract::RunningServer {
   std::optional<std::string> open_readers(const settings::Settings& settings);
   void build_services(const settings::Settings& settings);
   net::Welcome welcome(net::Connection& connection, bool peer_is_local);
+  std::string make_metrics();
   std::optional<settings::Refusal> apply_tls(const settings::Settings& before,
                                              const settings::Settings& after);
   std::optional<settings::Refusal> apply(const settings::Settings& before,
@@ -94,6 +98,8 @@ class Instance : public contract::RunningServer {
   metrics::Stats stats_;
   contract::ClientRegistry clients_;
   std::unique_ptr<access::Users> users_;
+  contract::Channels channels_;
+  contract::Tracking tracking_;
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<server::Saver> saver_;
@@ -101,13 +107,14 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<server::ReaderTuner> tuner_;
-  exec::EventHook events_;
+  exec::Couriers couriers_{channels_, tracking_, clients_};
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;
   std::unique_ptr<server::DiskGuard> disk_guard_;
   std::unique_ptr<server::Ticker> sampler_;
   std::unique_ptr<server::Ticker> ticker_;
+  std::unique_ptr<net::HttpServer> metrics_server_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -144,6 +144,12 @@ struct EngineStats {
   uint64_t make_room_bytes = 0;  // what has to be free for make_room(), which takes some first
 };
 
+// One level of tables, of all spaces together.
+struct EngineLevel {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
 struct EngineOptions {
   std::string path;  // directory; created when absent. Ignored by the memory engine.
   // All memory of the engine together: block cache with memtables and filters charged to it.
@@ -235,7 +241,10 @@ class Engine {
   virtual Status checkpoint(const std::string& path) = 0;
 
   virtual EngineStats stats() const = 0;  // cheap enough for once a second
-  virtual void reset_stats() = 0;         // counters back to zero (CONFIG RESETSTAT)
+  virtual std::vector<EngineLevel> levels() const {
+    return {};
+  }                                // level 0 first; looks at all files
+  virtual void reset_stats() = 0;  // counters back to zero (CONFIG RESETSTAT)
 
   // Takes effect at once; the memory bound of the block cache.
   virtual void set_cache_bytes(uint64_t bytes) = 0;

@@ -10,11 +10,7 @@ using namespace contract::acl;
 
 constexpr RedisOnly kCommands[] = {
     {"bgrewriteaof", kAdmin | kSlow | kDangerous},
-    {"client|caching", kSlow | kConnection},
-    {"client|getredir", kSlow | kConnection},
     {"client|pause", kAdmin | kSlow | kDangerous | kConnection},
-    {"client|tracking", kSlow | kConnection},
-    {"client|trackinginfo", kSlow | kConnection},
     {"client|unblock", kAdmin | kSlow | kDangerous | kConnection},
     {"client|unpause", kAdmin | kSlow | kDangerous | kConnection},
     {"eval", kSlow | kScripting},
@@ -45,17 +41,7 @@ constexpr RedisOnly kCommands[] = {
     {"module|loadex", kAdmin | kSlow | kDangerous},
     {"module|unload", kAdmin | kSlow | kDangerous},
     {"monitor", kAdmin | kSlow | kDangerous},
-    {"psubscribe", kPubsub | kSlow},
     {"psync", kAdmin | kSlow | kDangerous},
-    {"publish", kPubsub | kFast},
-    {"pubsub", kSlow},
-    {"pubsub|channels", kPubsub | kSlow},
-    {"pubsub|help", kSlow},
-    {"pubsub|numpat", kPubsub | kSlow},
-    {"pubsub|numsub", kPubsub | kSlow},
-    {"pubsub|shardchannels", kPubsub | kSlow},
-    {"pubsub|shardnumsub", kPubsub | kSlow},
-    {"punsubscribe", kPubsub | kSlow},
     {"replconf", kAdmin | kSlow | kDangerous},
     {"restore-asking", kKeyspace | kWrite | kSlow | kDangerous},
     {"script", kSlow},
@@ -65,12 +51,7 @@ constexpr RedisOnly kCommands[] = {
     {"script|help", kSlow | kScripting},
     {"script|kill", kSlow | kScripting},
     {"script|load", kSlow | kScripting},
-    {"spublish", kPubsub | kFast},
-    {"ssubscribe", kPubsub | kSlow},
-    {"subscribe", kPubsub | kSlow},
-    {"sunsubscribe", kPubsub | kSlow},
     {"sync", kAdmin | kSlow | kDangerous},
-    {"unsubscribe", kPubsub | kSlow},
 };
 
 }  // namespace

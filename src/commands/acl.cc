@@ -1,6 +1,7 @@
 // ACL: the users, their rules, and what was refused.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "src/access/users.h"
 #include "src/access/verdict.h"
 #include "src/commands/families.h"
+#include "src/contract/channels.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/help.h"
 #include "src/contract/table.h"
@@ -23,6 +25,8 @@
 namespace ingot::commands {
 namespace {
 
+using contract::ChannelKind;
+
 constexpr int64_t kPasswordBitsMax = 4096;
 
 std::string wrong_arguments(std::string_view subcommand) {
@@ -30,14 +34,36 @@ std::string wrong_arguments(std::string_view subcommand) {
                      subcommand);
 }
 
-// Ends the connections of users that are no more. Its own one ends after the reply.
+// Its own one ends after the reply.
+void end_connection(SessionContext& context, contract::Client& client) {
+  if (client.id == context.client.id) {
+    context.client.close_after_reply = true;
+  } else if (client.kill) {
+    client.kill();
+  }
+}
+
+// Of users that are no more.
 void end_deleted(SessionContext& context) {
   context.clients.for_each([&](contract::Client& client) {
-    if (!client.account()->is_deleted()) return;
-    if (client.id == context.client.id) {
-      context.client.close_after_reply = true;
-    } else if (client.kill) {
-      client.kill();
+    if (client.account()->is_deleted()) end_connection(context, client);
+  });
+}
+
+// Ends the connections that listen to what their user may not listen to any more.
+void end_listeners(SessionContext& context, const access::Account& account) {
+  const auto user = account.user();
+  const auto listens_on = [&](const contract::Client& client, ChannelKind kind) {
+    const auto names = context.channels.names_of(client, kind);
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      return !access::may_listen(*user, name, kind == ChannelKind::kPattern);
+    });
+  };
+  context.clients.for_each([&](contract::Client& client) {
+    if (client.account().get() != &account || !client.is_subscriber()) return;
+    if (listens_on(client, ChannelKind::kChannel) || listens_on(client, ChannelKind::kPattern) ||
+        listens_on(client, ChannelKind::kShard)) {
+      end_connection(context, client);
     }
   });
 }
@@ -47,6 +73,10 @@ void acl_setuser(SessionContext& context, Args args) {
       context.config.settings()->acl_pubsub_default == settings::AclPubsub::kAllChannels;
   const auto change = context.users.set(args[2], args.subspan(3), all_channels);
   if (!change) return context.reply.error("ERR " + change.error());
+  if (change->before != nullptr &&
+      access::narrows_channels(*change->before, *change->account->user())) {
+    end_listeners(context, *change->account);
+  }
   context.reply.ok();
 }
 

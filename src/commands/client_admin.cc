@@ -11,6 +11,7 @@
 #include "src/access/client_line.h"
 #include "src/access/users.h"
 #include "src/commands/client_name.h"
+#include "src/commands/client_tracking.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/table.h"
@@ -31,6 +32,10 @@ ClientType read_client_type(ArgReader& reader) {
                                                {"master", ClientType::kMaster}});
   if (!type) reader.fail(fmt::format("ERR Unknown client type '{}'", reader.text()));
   return type.value_or(ClientType::kNormal);
+}
+
+ClientType type_of(const Client& client) {
+  return client.is_subscriber() ? ClientType::kPubsub : ClientType::kNormal;
 }
 
 void client_id(SessionContext& context, Args) {
@@ -59,7 +64,7 @@ void list_by_id(SessionContext& context, Args ids) {
 }
 
 void client_list(SessionContext& context, Args args) {
-  ClientType type = ClientType::kNormal;
+  std::optional<ClientType> type;
   ArgReader reader(args, 2);
   if (reader.left() == 2 && reader.word("type")) {
     type = read_client_type(reader);
@@ -68,11 +73,10 @@ void client_list(SessionContext& context, Args args) {
   }
   if (!reader.done()) return context.reply.error(reader.error());
   std::string text;
-  if (type == ClientType::kNormal) {
-    const int64_t now_ms = context.server.now_ms();
-    context.clients.for_each(
-        [&](const Client& client) { text += client_line(client, now_ms) + '\n'; });
-  }
+  const int64_t now_ms = context.server.now_ms();
+  context.clients.for_each([&](const Client& client) {
+    if (!type || *type == type_of(client)) text += client_line(client, now_ms) + '\n';
+  });
   context.reply.verbatim("txt", text);
 }
 
@@ -81,15 +85,15 @@ struct KillFilter {
   uint64_t id = 0;  // 0: any
   std::optional<std::string_view> address;
   std::optional<std::string_view> local_address;
-  ClientType type = ClientType::kNormal;
+  std::optional<ClientType> type;
   access::AccountPtr account;  // null: any
   bool skip_me = true;
 
   bool matches(const Client& client, const Client& me) const {
     return (id == 0 || client.id == id) && (!address || client.address == *address) &&
            (!local_address || client.local_address == *local_address) &&
-           (account == nullptr || client.account() == account) && type == ClientType::kNormal &&
-           !(skip_me && client.id == me.id);
+           (account == nullptr || client.account() == account) &&
+           (!type || *type == type_of(client)) && !(skip_me && client.id == me.id);
   }
 };
 
@@ -187,6 +191,10 @@ void client_no_evict(SessionContext& context, Args args) {
 void client_help(SessionContext& context, Args) {
   static constexpr std::string_view kLines[] = {
       "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+      "CACHING (YES|NO)",
+      "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+      "GETREDIR",
+      "    Return the client ID we are redirecting to when tracking is enabled.",
       "GETNAME",
       "    Return the name of the current connection.",
       "ID",
@@ -215,6 +223,11 @@ void client_help(SessionContext& context, Args) {
       "    Control the replies sent to the current connection.",
       "SETNAME <name>",
       "    Assign the name <name> to the current connection.",
+      "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+      "         [OPTIN] [OPTOUT] [NOLOOP]",
+      "    Control server assisted client side caching.",
+      "TRACKINGINFO",
+      "    Report tracking status for the current connection.",
       "NO-EVICT (ON|OFF)",
       "    Protect current client connection from eviction.",
       "HELP",
@@ -277,6 +290,38 @@ constexpr CommandRow kSubcommandTable[] = {
                   "username:string=USER? ip:port:string=ADDR? ip:port:string=LADDR@6.2.0? "
                   "yes/no:string=SKIPME?))",
      .handler = client_kill},
+    {.name = "caching",
+     .arity = 3,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "Whether what the next command reads is tracked",
+     .arguments = "mode:oneof(yes:pure-token=YES no:pure-token=NO)",
+     .handler = client_caching},
+    {.name = "getredir",
+     .arity = 2,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1)",
+     .summary = "The connection that is told what this one tracks",
+     .handler = client_getredir},
+    {.name = "tracking",
+     .arity = -3,
+     .flags = kOwnFlags,
+     .since = "6.0.0",
+     .complexity = "O(1), and O(N) in the prefixes given",
+     .summary = "Be told when what this connection has read changes",
+     .arguments = "status:oneof(on:pure-token=ON off:pure-token=OFF) client-id:integer=REDIRECT? "
+                  "prefix:string=PREFIX?+ bcast:pure-token=BCAST? optin:pure-token=OPTIN? "
+                  "optout:pure-token=OPTOUT? noloop:pure-token=NOLOOP?",
+     .handler = client_tracking},
+    {.name = "trackinginfo",
+     .arity = 2,
+     .flags = kOwnFlags,
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "How this connection tracks what it reads",
+     .handler = client_trackinginfo},
     {.name = "setname",
      .arity = 3,
      .flags = kOwnFlags,

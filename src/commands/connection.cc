@@ -66,6 +66,11 @@ void echo(SessionContext& context, Args args) {
 
 void ping(SessionContext& context, Args args) {
   if (args.size() > 2) return context.reply.error(contract::wrong_arity_error("ping"));
+  if (context.client.resp == 2 && context.client.is_subscriber()) {
+    context.reply.array(2);
+    context.reply.bulk("pong");
+    return context.reply.bulk(args.size() == 2 ? args[1] : "");
+  }
   if (args.size() == 2) return context.reply.bulk(args[1]);
   context.reply.simple("PONG");
 }
@@ -96,6 +101,13 @@ void reset(SessionContext& context, Args) {
   client.queue.clear();
   client.queued = -1;
   context.server.unwatch(client.id);
+  for (const auto kind : {contract::ChannelKind::kChannel, contract::ChannelKind::kPattern,
+                          contract::ChannelKind::kShard}) {
+    for (const std::string& name : context.channels.names_of(client, kind)) {
+      context.channels.unsubscribe(client, kind, name);
+    }
+  }
+  context.tracking.disable(client);
   client.db = 0;
   client.resp = 2;
   context.reply.set_version(2);
@@ -209,21 +221,24 @@ constexpr CommandRow kTable[] = {
      .tips = "request_policy:all_shards,response_policy:all_succeeded",
      .arguments = "message:string?",
      .handler = ping,
-     .immediate = true},
+     .immediate = true,
+     .from_subscribers = true},
     {.name = "quit",
      .arity = -1,
      .flags = kWithoutAuth,
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "End the connection",
-     .handler = quit},
+     .handler = quit,
+     .from_subscribers = true},
     {.name = "reset",
      .arity = 1,
      .flags = kWithoutAuth,
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Bring the connection back to the state of a new one",
-     .handler = reset},
+     .handler = reset,
+     .from_subscribers = true},
     {.name = "select",
      .arity = 2,
      .flags = kAnytime,

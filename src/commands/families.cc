@@ -32,6 +32,7 @@ std::vector<std::span<const contract::CommandRow>> all_families() {
           memory_rows(),
           migrate_rows(),
           object_rows(),
+          pubsub_rows(),
           scan_rows(),
           server_rows(),
           set_algebra_rows(),

@@ -34,10 +34,7 @@ struct Loaded {
 // False when the key holds something else, which has been answered.
 bool load(WriteContext& ctx, std::string_view key, bool counts_lookup, Loaded* loaded) {
   loaded->found = ctx.keys.peek(ctx.db, key, &loaded->record);
-  if (counts_lookup) {
-    types::Effects& effects = ctx.keys.effects();
-    ++(loaded->found ? effects.lookup_hits : effects.lookup_misses);
-  }
+  if (counts_lookup) ctx.keys.tell_lookup(ctx.db, key, loaded->found);
   if (!loaded->found) return true;
   const Record& record = loaded->record;
   if (!types::is_string(record)) {

@@ -7,10 +7,10 @@
 
 namespace ingot::commands {
 
-// Leaves no trace but in the statistics.
+// Leaves no trace but in the statistics, and that a key is missed.
 inline bool look_at(types::KeyReader& keys, int db, std::string_view key, types::Record* record) {
   const bool found = keys.peek(db, key, record);
-  ++(found ? keys.hits : keys.misses);
+  keys.note_lookup(db, key, found);
   return found;
 }
 

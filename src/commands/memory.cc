@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "src/commands/families.h"
-#include "src/commands/look_at.h"
 #include "src/contract/help.h"
 #include "src/server/memory_usage.h"
 
@@ -44,7 +43,7 @@ void usage(ReadContext& ctx, Args args) {
   }
   if (options.failed()) return ctx.reply.error(options.error());
   types::Record record;
-  if (!look_at(ctx.keys, ctx.db, args[2], &record)) return ctx.reply.null();
+  if (!ctx.keys.peek(ctx.db, args[2], &record)) return ctx.reply.null();
   uint64_t bytes =
       storage::meta_key(ctx.keys.keyspace(ctx.db), args[2]).size() + record.bytes().size();
   if (record.collection()) {

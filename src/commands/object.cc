@@ -4,7 +4,6 @@
 #include <string>
 
 #include "src/commands/families.h"
-#include "src/commands/look_at.h"
 #include "src/commands/value_facts.h"
 #include "src/contract/help.h"
 #include "src/settings/config.h"
@@ -24,7 +23,9 @@ bool policy_is_lfu(ReadContext& ctx) {
 
 // Redis answers null for a key that is not there.
 bool look_up(ReadContext& ctx, Args args, Record* record) {
-  if (look_at(ctx.keys, ctx.db, args[2], record)) return true;
+  const bool found = ctx.keys.peek(ctx.db, args[2], record);
+  ++(found ? ctx.keys.hits : ctx.keys.misses);  // but it is no event
+  if (found) return true;
   ctx.reply.null();
   return false;
 }

@@ -17,17 +17,11 @@ namespace {
 using types::is_string;
 using types::Record;
 
-// A write that answers the old value counts as a look-up as well.
-void count_lookup(WriteContext& ctx, bool found) {
-  types::Effects& effects = ctx.keys.effects();
-  ++(found ? effects.lookup_hits : effects.lookup_misses);
-}
-
 // A bulk string or null; false when the key holds something else, which is answered as an error.
 template <typename Context>
 bool reply_value(Context& ctx, std::string_view key, Record* record, bool* found) {
   *found = ctx.keys.find(ctx.db, key, record);
-  if constexpr (std::is_same_v<Context, WriteContext>) count_lookup(ctx, *found);
+  if constexpr (std::is_same_v<Context, WriteContext>) ctx.keys.tell_lookup(ctx.db, key, *found);
   if (!*found) {
     ctx.reply.null();
     return true;
@@ -162,7 +156,7 @@ void getex(WriteContext& ctx, Args args) {
   }
   Record record;
   const bool found = ctx.keys.find(ctx.db, args[1], &record);
-  count_lookup(ctx, found);
+  ctx.keys.tell_lookup(ctx.db, args[1], found);
   if (!found) return ctx.reply.null();
   if (!is_string(record)) return ctx.reply.error(contract::error::kWrongType);
   const std::optional<int64_t> expire_ms = options.expiry.resolve(ctx.now_ms(), "getex", ctx.reply);

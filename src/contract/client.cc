@@ -1,6 +1,7 @@
 // A client's identity and its name; the rest of the client is plain state.
 #include "src/contract/client.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ingot::contract {
@@ -17,6 +18,10 @@ Client::Client(uint64_t client_id, std::string peer, std::string local, int sock
 
 bool Client::is_local() const {
   return is_unix || address.starts_with("127.0.0.1:") || address.starts_with("[::1]:");
+}
+
+bool Client::is_subscriber() const {
+  return std::ranges::any_of(subscribed, [](const auto& count) { return count > 0; });
 }
 
 std::string Client::name() const {

@@ -5,16 +5,21 @@
 // thread leaves the client alone meanwhile). The atomics and name() are for anybody (CLIENT LIST).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "net/connection.h"
+#include "src/contract/channels.h"
+#include "src/contract/push.h"
 #include "src/contract/row.h"
+#include "src/contract/tracking.h"
 
 namespace ingot::access {
 class Account;
@@ -27,6 +32,9 @@ struct QueuedCommand {
   net::BatchPtr batch;  // keeps the arguments
   const net::Command* command;
 };
+
+// What a subscription takes beside its name, twice.
+inline constexpr size_t kSubscriptionBytes = 256;
 
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 
@@ -60,6 +68,21 @@ class Client {
   std::atomic<const CommandRow*> last_subcommand{nullptr};
   std::atomic<uint64_t> pending_bytes{0};  // arguments of commands not yet answered
 
+  // Pub/sub. The number of subscriptions of each kind, and what they take in memory.
+  Channels::Subscriptions subscriptions;
+  std::array<std::atomic<uint32_t>, kChannelKinds> subscribed{};
+  std::atomic<uint64_t> subscribed_bytes{0};
+  uint32_t subscribed_to(ChannelKind kind) const { return subscribed[static_cast<size_t>(kind)]; }
+  bool is_subscriber() const;
+
+  // Client side caching. Changed by Tracking, and under its lock but for single bits of `tracking`.
+  std::atomic<uint32_t> tracking{0};           // bits of namespace tracks; 0: it does not track
+  std::atomic<uint64_t> tracking_redirect{0};  // the client that is told instead; 0: none
+  std::set<std::string, std::less<>> tracking_prefixes;
+  bool tracking_closed = false;
+  // Whom CLIENT LIST names as told instead: a client's id, 0 for this one, -1 for nobody.
+  int64_t redirect() const { return tracking == 0 ? -1 : static_cast<int64_t>(tracking_redirect); }
+
   // Whether anybody is at the other end. Each is set once, by the I/O thread, before it tells the
   // writer; whoever works for the client looks when that begins, goes on, and would have to wait.
   std::atomic<bool> leaving{false};  // sends no more, or is gone: nothing of it waits for others
@@ -75,6 +98,11 @@ class Client {
   void set_account(std::shared_ptr<access::Account> account);
   std::shared_ptr<access::Account> account() const;
   const access::Account& own_account() const { return *account_; }
+
+  // Where its connection lives: an index, constant once it is there; and what pushes go to, null
+  // once the connection is gone (its I/O thread's).
+  int thread_index = 0;
+  PushTarget* pushes = nullptr;
 
   // Called by anybody under the registry's lock; null once the connection is gone.
   net::Connection* connection = nullptr;

@@ -43,6 +43,12 @@ void ClientRegistry::for_each(const Visit& each) const {
   }
 }
 
+std::shared_ptr<Client> ClientRegistry::find(uint64_t id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = clients_.find(id);
+  return found == clients_.end() ? nullptr : found->second;
+}
+
 void ClientRegistry::visit(uint64_t id, const Visit& visit) const {
   std::lock_guard lock(mutex_);
   const auto found = clients_.find(id);

@@ -26,6 +26,8 @@ class ClientRegistry {
   void for_each(const Visit& each) const;
   // The same for one client; does nothing when it is gone.
   void visit(uint64_t id, const Visit& visit) const;
+  // To be kept; its connection may go at any time. Null: it is gone.
+  std::shared_ptr<contract::Client> find(uint64_t id) const;
 
  private:
   std::atomic<uint64_t> next_id_{0};

@@ -79,6 +79,7 @@ class WriteContext {
   int db;
   const settings::Config& config;
   data::Services& data;  // for values that are built beside the writer
+  Channels& channels;
 
   // The large argument that is in the engine already instead of standing among the arguments, or
   // null.
@@ -138,6 +139,8 @@ class SessionContext {
   settings::Config& config;
   ClientRegistry& clients;
   access::Users& users;
+  Channels& channels;
+  Tracking& tracking;
   const Table& table;
   RunningServer& server;
   bool in_exec = false;

@@ -191,6 +191,10 @@ struct CommandRow {
   const CommandRow* base = nullptr;  // of such a row: the one in the table
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
   bool immediate = false;
+  // Answers with pushes, which CLIENT REPLY does not silence.
+  bool pushes = false;
+  // A subscriber may send it under RESP2.
+  bool from_subscribers = false;
   // May take long (a checkpoint, a sleep): runs in the pool while its connection waits.
   bool offload = false;
   // A read that walks an unbounded part of the data: straight to the pool, no probe.

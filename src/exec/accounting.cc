@@ -35,9 +35,7 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
   metrics::Stats& stats = services_.data.stats;
   metrics::CommandStats& counted = stats.of(row);
   metrics::add(counted.calls);
-  metrics::add(
-      counted.micros,
-      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+  metrics::add(counted.nanos, static_cast<uint64_t>(took.count()));
   metrics::add(stats.commands);
   if (stats.measures_latencies.load(std::memory_order_relaxed)) counted.measure(took);
   note_slowness(row, took);
@@ -49,9 +47,9 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
     if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);
     if (keys->misses != 0) metrics::add(stats.keyspace_misses, keys->misses);
     for (const types::KeyReader::Missed& missed : keys->missed) {
-      const types::Event event{
+      const types::Notice event = types::Event{
           .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key};
-      services_.events.tell({&event, 1});
+      services_.couriers.release({event}, types::bytes_of(event));
     }
   }
 }

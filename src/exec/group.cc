@@ -41,6 +41,13 @@ const PoolOutcome& pool_outcome(const Unit& unit, size_t index) {
   return index < unit.from_pool.size() ? unit.from_pool[index] : none;
 }
 
+// An EXEC with session commands.
+bool has_client_to_itself(const Unit& unit) {
+  return std::ranges::any_of(unit.transaction, [](const contract::QueuedCommand& queued) {
+    return contract::is_session(*queued.row);
+  });
+}
+
 Earlier earlier_runs(const Unit& unit, size_t index) {
   const PoolOutcome& outcome = pool_outcome(unit, index);
   return {.result = outcome.result,
@@ -53,10 +60,7 @@ Earlier earlier_runs(const Unit& unit, size_t index) {
 }  // namespace
 
 void restore_database(const WriteJob& job, const Unit& unit) {
-  bool selects = std::ranges::any_of(unit.transaction, [](const contract::QueuedCommand& queued) {
-    return contract::is_session(*queued.row);
-  });
-  if (selects) job.client->db = unit.db;
+  if (has_client_to_itself(unit)) job.client->db = unit.db;
 }
 
 Group::Group(Services& services, Settling& settling)
@@ -80,11 +84,12 @@ void Group::rollback(const Savepoint& savepoint) {
   effects_.rollback(savepoint.effects);
 }
 
-types::KeyWriter Group::key_writer(types::AccessClock* access) {
+types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) {
   types::KeyWriter keys(overlay_, state_, services_.data.store.ids(), effects_,
                         services_.data.store.now_ms(), access,
                         collect_touched_ || !watches_.empty());
   keys.want_events(wanted_events_);
+  if (tells_changes_) keys.tell_changes(author);
   keys.allow_overwrites(settling_.allowed());
   return keys;
 }
@@ -103,7 +108,7 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
 
   const Savepoint before = savepoint();
   const size_t mark = job.replies.bytes.size();
-  types::KeyWriter keys = key_writer(&services_.data.store.access());
+  types::KeyWriter keys = key_writer(&services_.data.store.access(), job.client->id);
   contract::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
   const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
@@ -136,6 +141,17 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   return outcome;
 }
 
+// In the order of the changes around it, so that it is known which of them it has seen; behind
+// those of its own.
+void Group::remember_reads(const CommandRow& row, contract::Args args,
+                           const contract::Client& client) {
+  if ((row.flags & contract::flag::kReadonly) == 0) return;
+  for (const contract::KeyAt& at : contract::keys_of(row, args)) {
+    effects_.tell(types::KeyRead{
+        .key = std::string(args[at.index]), .client = client.id, .thread = client.thread_index});
+  }
+}
+
 // What the pool could not make because storage failed, the command cannot either.
 bool Group::latch_failure(const PoolOutcome& outcome) {
   if (outcome.status.ok()) return false;
@@ -166,9 +182,10 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
       {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
       earlier, keys, reply);
   if (wish.work) return NeedsPool{.work = std::move(wish.work), .holds = std::move(wish.holds)};
-  if (wish.block) return Waits{.block = std::move(*wish.block)};
   if (overlay_.failed()) return Done{};
   if (reply.undoes()) rollback(before);
+  if (unit.remembers_reads) remember_reads(*unit.row, unit.command->args, *job.client);
+  if (wish.block) return Waits{.block = std::move(*wish.block)};
   accounting.kept(reply, &keys);
   return Done{};
 }
@@ -197,6 +214,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
   const size_t answered_before = job.replies.bytes.size();
   reply.array(unit.transaction.size());
   int db = unit.db;
+  const bool has_client = has_client_to_itself(unit);
   restore_database(job, unit);
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
     const contract::QueuedCommand& queued = unit.transaction[i];
@@ -209,7 +227,6 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
     if (latch_failure(pool_outcome(unit, i))) return Done{};
     const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
-    keys.missed.clear();
     Accounting each(services_,
                     {.row = *queued.row, .command = *queued.command, .client = *job.client});
     Wish wish = run_any(
@@ -225,6 +242,12 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
       unit.permission.account = job.client->account();
     }
     if (reply.undoes()) rollback(before);
+    const bool remembers =
+        has_client ? contract::remembers_reads(job.client->tracking) : unit.remembers_reads;
+    if (remembers) remember_reads(*queued.row, queued.command->args, *job.client);
+    for (types::KeyReader::Missed& missed : std::exchange(keys.missed, {})) {
+      keys.notify(types::notify::kKeyMiss, "keymiss", missed.db, missed.key);
+    }
     each.kept(reply, &keys);
     reply.clear_erred();
     if (overlay_.bytes() - changed_before > bytes_max ||
@@ -238,6 +261,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
 
 // The unit stays: what it did to WATCH takes effect now, for the units behind it.
 void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before) {
+  if (effects_.notices.size() > before.effects.notices) job.told_others = true;
   overlay_.set_tier(Tier::kDisk);
   if (!watches_.empty()) {
     types::Effects since;
@@ -348,6 +372,10 @@ Status Group::commit(storage::Durability durability) {
   if (settling_.wants(state_.unread)) before = services_.data.store.view();
   Status status = empty() ? Status() : write(durability);
   if (status.ok()) {
+    // Somebody has begun to track in the middle of the group, and may have read before the commit.
+    if (!tells_changes_ && !overlay_.empty() && services_.tracking.any()) {
+      effects_.tell(types::AllChanged{});
+    }
     if (!state_.unread.empty()) {
       metrics::add(services_.data.stats.unread_overwrites, state_.unread.size());
       settling_.add(std::move(before), std::move(state_.unread));
@@ -378,7 +406,9 @@ void Group::release() {
   if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
     services_.data.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
   }
-  if (!effects_.events.empty()) services_.events.tell(effects_.events);
+  if (!effects_.notices.empty()) {
+    services_.couriers.release(std::move(effects_.notices), effects_.notice_bytes);
+  }
 }
 
 }  // namespace ingot::exec

@@ -50,6 +50,7 @@ class Group {
   // What happens to keys is collected for others than those who WATCH.
   void collect_touched(bool collect) { collect_touched_ = collect; }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
+  void tell_changes(bool tell) { tells_changes_ = tell; }  // of keys
   // Of the units since the last call: what was stored, and which databases changed.
   types::Effects take_touched();
   bool exists(int db, std::string_view key);
@@ -65,7 +66,7 @@ class Group {
 
   // Whether there is anything to write.
   bool empty() const { return overlay_.empty() && state_.count_changes.empty(); }
-  size_t bytes() const { return overlay_.bytes(); }
+  size_t bytes() const { return overlay_.bytes() + effects_.notice_bytes; }
   // Writes the group, unless it changed nothing; on success its effects are released, on failure
   // it never happened. Either way a new group begins.
   storage::Status commit(storage::Durability durability);
@@ -80,7 +81,9 @@ class Group {
   };
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);
-  types::KeyWriter key_writer(types::AccessClock* access);
+  types::KeyWriter key_writer(types::AccessClock* access, uint64_t author = 0);
+  void remember_reads(const contract::CommandRow& row, contract::Args args,
+                      const contract::Client& client);
   Outcome run_command(const WriteJob& job, const Refusals& refusals,
                       std::optional<contract::Fed> fed, types::KeyWriter& keys,
                       contract::RespSink& reply);
@@ -100,6 +103,7 @@ class Group {
   WatchTable watches_;
   bool collect_touched_ = false;
   uint32_t wanted_events_ = 0;
+  bool tells_changes_ = false;
   std::vector<storage::KeyspaceId> settled_;  // what this group tells the counts of
   types::KeyspaceState::Savepoint begin_;     // of this group
   types::Effects::Savepoint taken_{};         // up to where take_touched() has told

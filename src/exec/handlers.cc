@@ -15,7 +15,7 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
                                 .server = services.server,
                                 .client_id = call.client_id,
                                 .view = std::move(view)};
-  keys.keeps_missed = (services.events.kinds() & types::notify::kKeyMiss) != 0;
+  keys.keeps_missed = (services.couriers.event_kinds() & types::notify::kKeyMiss) != 0;
   std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);
 }
 
@@ -27,6 +27,7 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .db = call.db,
       .config = services.data.config,
       .data = services.data,
+      .channels = services.channels,
       .argument = static_cast<data::BuiltArgument*>(call.command.sink.get()),
       .earlier = earlier.result,
       .is_dry = earlier.is_dry,
@@ -57,6 +58,8 @@ void run_session(Services& services, const Call& call, contract::Client& client,
                                    .config = services.data.config,
                                    .clients = services.clients,
                                    .users = services.users,
+                                   .channels = services.channels,
+                                   .tracking = services.tracking,
                                    .table = services.table,
                                    .server = services.server,
                                    .in_exec = in_exec};

@@ -2,13 +2,8 @@
 // composition root, and outliving every command. Each part has its own thread rule.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <span>
-
 #include "src/data/services.h"
-#include "src/types/events.h"
+#include "src/exec/couriers.h"
 
 namespace ingot::access {
 class Users;
@@ -21,22 +16,15 @@ class Table;
 
 namespace ingot::exec {
 
-// Who hears what happens to keys: from the writer, after the commit, and ("keymiss") from whichever
-// thread reads that a key is not there.
-struct EventHook {
-  std::function<void(std::span<const types::Event>)> tell = {};  // empty: nothing is collected
-  std::atomic<uint32_t> wanted{0};                               // bits of types::notify
-
-  uint32_t kinds() const { return tell ? wanted.load(std::memory_order_relaxed) : 0; }
-};
-
 struct Services {
   data::Services data;
   contract::ClientRegistry& clients;
   access::Users& users;
   contract::RunningServer& server;
   const contract::Table& table;
-  EventHook& events;
+  contract::Channels& channels;
+  contract::Tracking& tracking;
+  Couriers& couriers;
 };
 
 }  // namespace ingot::exec

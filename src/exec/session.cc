@@ -7,13 +7,30 @@
 
 namespace ingot::exec {
 
+namespace {
+
+// In portions: it may have subscribed to millions.
+void leave_channels(contract::Channels& channels, net::IoThread& thread,
+                    std::shared_ptr<contract::Client> client) {
+  constexpr size_t kPortion = 1024;
+  if (channels.close(*client, kPortion)) return;
+  thread.post([&channels, &thread, client = std::move(client)]() mutable {
+    leave_channels(channels, thread, std::move(client));
+  });
+}
+
+}  // namespace
+
 Session::Session(Services& services, Writer& writer, net::Connection& connection,
                  std::shared_ptr<contract::Client> client)
     : services_(services),
       writer_(writer),
       connection_(&connection),
       thread_(connection.thread()),
-      client_(std::move(client)) {}
+      client_(std::move(client)) {
+  client_->thread_index = thread_.index();
+  client_->pushes = this;
+}
 
 void Session::on_commands(net::BatchPtr batch) {
   if (closing_ || batch->commands.empty()) return;
@@ -65,6 +82,11 @@ void Session::on_close(std::string_view reason) {
   client_->leaving = client_->gone = client_->closed = true;
   if (watching_) writer_.unwatch(client_->id);
   if (blocking_) writer_.unblock(client_->id);
+  client_->pushes = nullptr;
+  services_.couriers.of(thread_).forget(*client_);
+  leave_channels(services_.channels, thread_, client_);
+  services_.tracking.close(*client_);
+  if (tracks_) services_.couriers.forget_if_nobody_tracks();
   services_.clients.remove(client_->id);
   connection_ = nullptr;
   closing_ = true;
@@ -149,6 +171,35 @@ void Session::deliver(contract::EncodedReply& reply) {
   }
 }
 
+// A command that waits to be fed stands alone, and what comes meanwhile comes before its reply.
+void Session::push(const contract::Push& push) {
+  if (connection_ == nullptr || closing_) return;
+  const char mark = client_->resp == 3 ? '>' : '*';
+  if (slots_.empty() || blocking_) {
+    connection_->out().push_back(mark);
+    for (const net::SharedBytes& part : {push.head, push.body}) {
+      if (part->size() > net::kSharedBytesMin) {
+        connection_->send_shared(part);
+      } else {
+        connection_->out().append(*part);
+      }
+    }
+    return;
+  }
+  if (slots_.back()->pushed_bytes == 0) open_slot()->done = true;
+  Slot& slot = *slots_.back();
+  const size_t bytes = 1 + push.head->size() + push.body->size();
+  slot.reply.bytes.append(1, mark).append(*push.head).append(*push.body);
+  slot.pushed_bytes += bytes;
+  held_bytes_ += bytes;
+  held_push_bytes_ += bytes;
+  connection_->hold_output(held_push_bytes_);
+}
+
+void Session::flush_pushes() {
+  if (connection_ != nullptr) connection_->flush();
+}
+
 bool Session::idle() const {
   return slots_.empty() && !assembling_ && !job_in_flight_ && !exclusive_;
 }
@@ -156,6 +207,7 @@ bool Session::idle() const {
 void Session::deliver_done() {
   while (!slots_.empty() && slots_.front()->done) {
     held_bytes_ -= slots_.front()->reply.bytes.size();
+    held_push_bytes_ -= slots_.front()->pushed_bytes;
     deliver(slots_.front()->reply);
     slots_.pop_front();
   }
@@ -173,7 +225,14 @@ void Session::settle() {
     pause ? connection_->pause_reading() : connection_->resume_reading();
   }
   if (!client_->in_multi) queued_bytes_ = 0;
-  connection_->hold_input(pending_bytes_ + queued_bytes_);
+  connection_->hold_input(pending_bytes_ + queued_bytes_ + client_->subscribed_bytes);
+  connection_->hold_output(held_push_bytes_);
+  if (client_->is_subscriber() != subscriber_) {
+    subscriber_ = !subscriber_;
+    connection_->set_subscriber(subscriber_);
+  }
+  const bool tracks = client_->tracking != 0;
+  if (std::exchange(tracks_, tracks) && !tracks) services_.couriers.forget_if_nobody_tracks();
   connection_->flush();
   if (connection_ == nullptr) return;
   connection_->set_busy(!finished);
@@ -203,6 +262,7 @@ void Session::on_job_done(const SlotPtr& slot, contract::EncodedReply reply, boo
   if (assembling_) {
     submit_job();
   } else if (exclusive_) {
+    close_transaction();
     after_command();
     return end_exclusive();
   }
@@ -225,7 +285,6 @@ void Session::on_read_done(const SlotPtr& slot) {
 
 void Session::end_exclusive() {
   exclusive_ = false;
-  if (executing_) close_transaction();
   tell_connection();
   if (client_->close_after_reply) closing_ = true;
   if (connection_ != nullptr) advance();

@@ -30,7 +30,9 @@
 
 namespace ingot::exec {
 
-class Session : public net::Handler, public std::enable_shared_from_this<Session> {
+class Session : public net::Handler,
+                public contract::PushTarget,
+                public std::enable_shared_from_this<Session> {
  public:
   Session(Services& services, Writer& writer, net::Connection& connection,
           std::shared_ptr<contract::Client> client);
@@ -44,6 +46,9 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void on_protocol_error(std::string_view error) override;
   void on_close(std::string_view reason) override;
 
+  void push(const contract::Push& push) override;
+  void flush_pushes() override;
+
   // CLIENT KILL, posted to this thread by whoever runs it.
   void kill();
 
@@ -52,6 +57,7 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   struct Slot {
     bool done = false;
     contract::EncodedReply reply;
+    size_t pushed_bytes = 0;  // of it
   };
   using SlotPtr = std::shared_ptr<Slot>;
 
@@ -102,10 +108,11 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   void close_transaction();
   void discard_transaction();
   bool silent() const;
-  void after_command();
+  void after_command(bool is_about_client = false);
 
   // --- session_reads.cc
   Step read(const contract::QueuedCommand& queued);
+  void remember_reads(const contract::QueuedCommand& queued);
   bool probe(const contract::QueuedCommand& queued);
   // `probe` is `data`, or null when that reads a view.
   bool try_read(const contract::QueuedCommand& queued, storage::Reader& data,
@@ -143,8 +150,9 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
     size_t next = 0;
   };
   std::deque<Incoming> inbox_;
-  std::deque<SlotPtr> slots_;  // replies not yet delivered, oldest first
-  size_t held_bytes_ = 0;      // of the replies that are ready in slots_
+  std::deque<SlotPtr> slots_;   // replies not yet delivered, oldest first
+  size_t held_bytes_ = 0;       // of the replies that are ready in slots_
+  size_t held_push_bytes_ = 0;  // of these, the pushes among them
   std::string protocol_error_;
 
   std::unique_ptr<WriteJob> assembling_;
@@ -153,10 +161,11 @@ class Session : public net::Handler, public std::enable_shared_from_this<Session
   bool blocking_ = false;  // the job in flight is a blocking command
   size_t reads_in_flight_ = 0;
   bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
-  bool executing_ = false;  // the exclusive one is an EXEC: its MULTI ends with it
   bool watching_ = false;   // WATCH was sent and not yet undone
   bool closing_ = false;    // no more commands are taken
   bool paused_ = false;
+  bool subscriber_ = false;  // the connection knows that it is one
+  bool tracks_ = false;      // it did when the session last looked
   size_t pending_bytes_ = 0;
   size_t queued_bytes_ = 0;  // of an open MULTI's commands
   size_t prefetched_ = 0;    // commands behind the running job whose blocks were asked for

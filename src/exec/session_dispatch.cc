@@ -43,8 +43,12 @@ bool Session::silent() const {
          client_->reply_mode == contract::ReplyMode::kSkipThis;
 }
 
-// CLIENT REPLY SKIP counts commands.
-void Session::after_command() {
+// CLIENT REPLY SKIP counts commands; CLIENT CACHING lasts over the other subcommands of CLIENT, and
+// to the end of a transaction.
+void Session::after_command(bool is_about_client) {
+  if (!is_about_client && !client_->in_multi && client_->tracking != 0) {
+    client_->tracking.fetch_and(~contract::tracks::kCaching);
+  }
   using contract::ReplyMode;
   if (client_->reply_mode == ReplyMode::kSkipThis) client_->reply_mode = ReplyMode::kOn;
   if (client_->reply_mode == ReplyMode::kSkipNext) client_->reply_mode = ReplyMode::kSkipThis;
@@ -98,6 +102,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     after_command();
     return Step::kTaken;
   }
+  const bool is_about_client = resolved.parent != nullptr && resolved.parent->name == "client";
   if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
     after_command();
@@ -110,7 +115,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     return Step::kTaken;
   }
   Step step = route(queued);
-  if (step == Step::kTaken && !exclusive_) after_command();
+  if (step == Step::kTaken && !exclusive_) after_command(is_about_client);
   return step;
 }
 
@@ -138,6 +143,11 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
       return "NOAUTH Authentication required.";
     }
   }
+  if (!resolved.row->from_subscribers && client_->resp == 2 && client_->is_subscriber()) {
+    return "ERR Can't execute '" + contract::full_name(resolved.parent, *resolved.row) +
+           "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+           "context";
+  }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
@@ -148,7 +158,7 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
 void Session::reject(const CommandRow* row, std::string_view error) {
   count_rejected(services_, row, error);
   std::string text(error);
-  if (row != nullptr && is_exec(*row) && client_->in_multi) {
+  if (row != nullptr && is_exec(*row)) {
     std::string_view reason = error.starts_with("ERR ") ? error.substr(4) : error;
     text = "EXECABORT Transaction discarded because of: " + std::string(reason);
     discard_transaction();
@@ -210,6 +220,7 @@ Session::Step Session::route(const QueuedCommand& queued) {
                       .command = queued.command,
                       .db = client_->db,
                       .resp = client_->resp,
+                      .remembers_reads = contract::remembers_reads(client_->tracking),
                       .silent = silent()});
 }
 
@@ -221,6 +232,7 @@ Session::Step Session::block(const QueuedCommand& queued) {
                .command = queued.command,
                .db = client_->db,
                .resp = client_->resp,
+               .remembers_reads = contract::remembers_reads(client_->tracking),
                .silent = silent()});
   blocking_ = true;
   // Of one that only stopped sending the command still runs, but does not wait.
@@ -245,7 +257,6 @@ Session::Step Session::queue_write(Unit unit) {
 }
 
 void Session::close_transaction() {
-  executing_ = false;
   client_->in_multi = false;
   client_->multi_failed = false;
   client_->queue.clear();
@@ -292,13 +303,14 @@ Session::Step Session::exec(const QueuedCommand& queued) {
             .command = queued.command,
             .db = client_->db,
             .resp = client_->resp,
+            .remembers_reads = contract::remembers_reads(client_->tracking),
             .silent = silent(),
             .transaction = client_->queue,
             .permission = transaction_permission()};
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
   pending_bytes_ += queued_bytes_;
   watching_ = false;  // the writer forgets them
-  exclusive_ = executing_ = any_session;
+  exclusive_ = any_session;
   if (!exclusive_) close_transaction();
   return Step::kTaken;
 }
@@ -325,7 +337,8 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
       self->thread_.post([self, slot = std::move(slot)] {
         if (self->silent()) slot->reply.clear();
         self->complete(*slot);
-        self->after_command();
+        self->after_command(self->client_->last_subcommand != nullptr &&
+                            self->client_->last_command.load()->name == "client");
         self->end_exclusive();
       });
     };
@@ -337,7 +350,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   run(&reply);
   tell_connection();
   if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
-  if (!silent()) answer(std::move(reply));
+  if (!silent() || row.pushes) answer(std::move(reply));
   if (client_->close_after_reply) closing_ = true;
   return Step::kTaken;
 }

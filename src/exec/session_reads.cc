@@ -117,11 +117,23 @@ Session::Step Session::read(const QueuedCommand& queued) {
     return Step::kWait;
   }
   if (reads_in_flight_ >= kReadsInFlightMax) return Step::kWait;
+  if (client_->tracking != 0) remember_reads(queued);
   const bool is_short =
       !queued.row->scans && queued.command->args.size() <= contract::kArgumentsOnIoThread;
   if (is_short && services_.data.store.can_probe() && probe(queued)) return Step::kTaken;
   read_in_pool(queued);
   return Step::kTaken;
+}
+
+// Before it reads, and at a state from then on: whatever changes a key after that is told.
+void Session::remember_reads(const QueuedCommand& queued) {
+  if (!contract::remembers_reads(client_->tracking)) return;
+  Courier& courier = services_.couriers.of(thread_);
+  const contract::Args args = queued.command->args;
+  for (const contract::KeyAt& at : contract::keys_of(*queued.row, args)) {
+    courier.remember_read(args[at.index], client_->id);
+  }
+  run_view_.reset();
 }
 
 // What is not in the cache may be in the page cache; what is in neither, probed_ wants.
@@ -203,6 +215,9 @@ void Session::read_in_pool(const QueuedCommand& queued) {
 void Session::read_transaction(std::vector<QueuedCommand> transaction,
                                TransactionPermission permission, const QueuedCommand& exec) {
   if (client_->gone) return;
+  if (client_->tracking != 0) {
+    for (const QueuedCommand& queued : transaction) remember_reads(queued);
+  }
   ++reads_in_flight_;
   PoolRead read{.session = shared_from_this(),
                 .slot = open_slot(),

@@ -36,6 +36,7 @@ struct Unit {
   const net::Command* command = nullptr;
   int db = 0;
   int resp = 2;
+  bool remembers_reads = false;                      // its client tracks what it reads
   bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   TransactionPermission permission = {};             // of it
@@ -55,7 +56,8 @@ struct WriteJob {
   net::IoThread* thread = nullptr;
   std::move_only_function<void(contract::EncodedReply replies, bool given_up)> done;
   contract::EncodedReply replies;
-  bool given_up = false;  // it would have waited, for a client that is leaving
+  bool told_others = false;  // some unit did: messages, events
+  bool given_up = false;     // it would have waited, for a client that is leaving
 
   // The writer's own progress:
   size_t next = 0;               // the unit to run

@@ -232,7 +232,8 @@ void Writer::run() {
     std::vector<Item> items = take(&stopping);
     if (stopping && items.empty()) break;
     auto start = Steady::now();
-    group_.want_events(services_.events.kinds());
+    group_.want_events(services_.couriers.event_kinds());
+    group_.tell_changes(services_.tracking.any());
     group_.begin_recount();
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();
@@ -458,6 +459,7 @@ void Writer::fail_group(const storage::Status& status) {
 }
 
 void Writer::answer() {
+  if (Courier* courier = services_.couriers.overladen()) answer_behind(*courier);
   // One post for each I/O thread, not one for each connection.
   while (!finished_.empty()) {
     net::IoThread* thread = finished_.front()->thread;
@@ -470,6 +472,19 @@ void Writer::answer() {
       for (const auto& job : jobs) job->done(std::move(job->replies), job->given_up);
     });
   }
+}
+
+// Those who tell others more than can be carried are answered when it has been.
+void Writer::answer_behind(Courier& courier) {
+  const auto theirs = std::stable_partition(finished_.begin(), finished_.end(),
+                                            [](const auto& job) { return !job->told_others; });
+  for (auto at = theirs; at != finished_.end(); ++at) {
+    courier.behind_all([job = std::move(*at)]() mutable {
+      net::IoThread& thread = *job->thread;
+      thread.post([job = std::move(job)] { job->done(std::move(job->replies), job->given_up); });
+    });
+  }
+  finished_.erase(theirs, finished_.end());
 }
 
 void Writer::resume_suspended() {

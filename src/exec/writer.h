@@ -98,6 +98,7 @@ class Writer {
   void count_commit(std::chrono::nanoseconds took);
   void fail_group(const storage::Status& status);
   void answer();
+  void answer_behind(Courier& courier);
   void resume_suspended();
   void load_blocks(std::unique_ptr<WriteJob> job);
   void work_in_pool(Suspended suspended);

@@ -15,7 +15,7 @@ void CommandStats::measure(std::chrono::nanoseconds took) {
 }
 
 void CommandStats::reset() {
-  for (Counter* counter : {&calls, &micros, &rejected, &failed}) {
+  for (Counter* counter : {&calls, &nanos, &rejected, &failed}) {
     counter->store(0, std::memory_order_relaxed);
   }
   if (LatencyHistogram* histogram = latencies_.load()) histogram->reset();

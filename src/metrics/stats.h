@@ -32,7 +32,7 @@ inline void raise_to(Counter& counter, uint64_t value) {
 
 struct CommandStats {
   Counter calls{0};
-  Counter micros{0};
+  Counter nanos{0};
   Counter rejected{0};  // before it ran: arity, permission, ...
   Counter failed{0};    // while it ran
 

@@ -123,7 +123,8 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   out.add("client_recent_max_input_buffer", input_max);
   out.add("client_recent_max_output_buffer", output_max);
   out.add("blocked_clients", source.writer.figures().blocked_clients);
-  out.add_zeros({"tracking_clients", "clients_in_timeout_table"});
+  out.add("tracking_clients", source.services.tracking.clients());
+  out.add("clients_in_timeout_table", 0);
 }
 
 void write_memory(const InfoSource& source, InfoFields& out) {
@@ -205,11 +206,18 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add_zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"});
   out.add("keyspace_hits", stats.keyspace_hits.load());
   out.add("keyspace_misses", stats.keyspace_misses.load());
-  out.add_zeros({"pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec",
-                 "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
-                 "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
-                 "active_defrag_key_misses", "tracking_total_keys", "tracking_total_items",
-                 "tracking_total_prefixes", "unexpected_error_replies"});
+  const contract::Channels& channels = source.services.channels;
+  out.add("pubsub_channels", channels.size(contract::ChannelKind::kChannel));
+  out.add("pubsub_patterns", channels.size(contract::ChannelKind::kPattern));
+  out.add("pubsubshard_channels", channels.size(contract::ChannelKind::kShard));
+  out.add_zeros({"latest_fork_usec", "total_forks", "migrate_cached_sockets",
+                 "slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses",
+                 "active_defrag_key_hits", "active_defrag_key_misses"});
+  const contract::Tracking& tracking = source.services.tracking;
+  out.add("tracking_total_keys", tracking.remembered.keys.load());
+  out.add("tracking_total_items", tracking.remembered.items.load());
+  out.add("tracking_total_prefixes", tracking.prefixes());
+  out.add("unexpected_error_replies", 0);
   out.add("total_error_replies", stats.error_replies.load());
   out.add("dump_payload_sanitizations", 0);
 }
@@ -248,7 +256,7 @@ void write_commandstats(const InfoSource& source, InfoFields& out) {
     const metrics::CommandStats* stats = source.services.data.stats.find(row);
     if (stats == nullptr) return;
     const uint64_t calls = stats->calls.load();
-    const uint64_t micros = stats->micros.load();
+    const uint64_t micros = stats->nanos.load() / 1000;
     const uint64_t rejected = stats->rejected.load();
     const uint64_t failed = stats->failed.load();
     if (calls + rejected + failed == 0) return;

@@ -211,11 +211,13 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::stream_node_max_entries>("stream-node-max-entries", 0, kLongMax),
 
     custom("notify-keyspace-events", kNotifyValue),
+    integer<&S::metrics_port>("metrics-port", 0, 65535),
     integer<&S::slowlog_log_slower_than>("slowlog-log-slower-than", -1, kLongMax),
     integer<&S::slowlog_max_len>("slowlog-max-len", 0, kLongMax),
     integer<&S::latency_monitor_threshold>("latency-monitor-threshold", 0, kLongMax),
     boolean<&S::latency_tracking>("latency-tracking"),
     custom("latency-tracking-info-percentiles", kPercentilesValue, kManyValues),
+    integer<&S::tracking_table_max_keys>("tracking-table-max-keys", 0, kLongMax, kUnsigned),
 });
 
 using Index = std::unordered_map<std::string_view, const SettingRow*>;

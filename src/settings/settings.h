@@ -139,12 +139,14 @@ struct Settings {
   int64_t stream_node_max_entries = 100;
 
   // Observation
+  int metrics_port = 0;                      // of /metrics; 0: none
   int64_t slowlog_log_slower_than = 10'000;  // microseconds; negative: nothing is logged
   int64_t slowlog_max_len = 128;
   int64_t latency_monitor_threshold = 0;  // ms; 0: off
   bool latency_tracking = true;           // of each command
   std::vector<double> latency_tracking_percentiles = {50, 99, 99.9};
   uint32_t notify_keyspace_events = 0;  // bits of namespace notify
+  uint64_t tracking_table_max_keys = 1'000'000;  // 0: as many as memory allows
 
   // Grows whenever CONFIG SET names a setting that is kVolatile.
   uint64_t volatile_changes = 0;

@@ -265,7 +265,9 @@ void KeyWriter::drop(int db, std::string_view key, const Record& before, bool ke
 }
 
 void KeyWriter::expire(int db, std::string_view key, const Record& record) {
+  const uint64_t author = std::exchange(author_, 0);
   drop(db, key, record, /*keep_collection=*/false);
+  author_ = author;
   ++effects_.expired_keys;
   notify(types::notify::kExpired, "expired", db, key);
 }
@@ -294,8 +296,16 @@ void KeyWriter::discard_collection(storage::CollectionId id) {
   effects_.dropped_collections.push_back(id);
 }
 
+void KeyWriter::tell_lookup(int db, std::string_view key, bool found) {
+  ++(found ? effects_.lookup_hits : effects_.lookup_misses);
+  if (!found) notify(types::notify::kKeyMiss, "keymiss", db, key);
+}
+
 void KeyWriter::touch(int db, std::string_view key, Touch touch) {
   ++effects_.changes;
+  if (tells_changes_ && touch == Touch::kModified) {
+    effects_.tell(KeyChange{.key = std::string(key), .author = author_});
+  }
   if (!collect_touched_ || touch == Touch::kQuiet) return;
   effects_.touched.push_back(
       {.db = db, .key = std::string(key), .modified = touch == Touch::kModified});
@@ -305,6 +315,10 @@ void KeyWriter::flush(int db) {
   storage::KeyspaceId old = keyspace(db);
   storage::KeyCounts before = counts(db);
   effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
+  // Once for all databases of a FLUSHALL.
+  const bool is_told =
+      !effects_.notices.empty() && std::holds_alternative<AllChanged>(effects_.notices.back());
+  if (tells_changes_ && !is_told) effects_.tell(AllChanged{});
   if (before.surely_empty()) return;
   state_.databases_before.push_back(state_.databases);
   storage::KeyspaceId fresh = state_.next_keyspace++;
@@ -447,7 +461,8 @@ Effects::Savepoint Effects::savepoint() const {
           .watched = watched.size(),
           .collections = dropped_collections.size(),
           .keyspaces = dropped_keyspaces.size(),
-          .events = events.size(),
+          .notices = notices.size(),
+          .notice_bytes = notice_bytes,
           .kept = kept.size(),
           .expired_keys = expired_keys,
           .changes = changes,
@@ -455,14 +470,15 @@ Effects::Savepoint Effects::savepoint() const {
 }
 
 void Effects::rollback(const Savepoint& savepoint) {
-  INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.events <= events.size());
+  INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.notices <= notices.size());
   INGOT_CHECK(savepoint.collections <= dropped_collections.size());
   touched.resize(savepoint.touched);
   swapped.resize(savepoint.swapped);
   watched.resize(savepoint.watched);
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
-  events.resize(savepoint.events);
+  notices.resize(savepoint.notices);
+  notice_bytes = savepoint.notice_bytes;
   kept.resize(savepoint.kept);
   expired_keys = savepoint.expired_keys;
   changes = savepoint.changes;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/types/drawn_members.h"
-#include "src/types/events.h"
+#include "src/types/notices.h"
 #include "src/types/order_index.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
@@ -90,6 +90,10 @@ class KeyReader {
   // Of find(), since construction; whoever runs the command adds them up when it succeeded.
   uint64_t hits = 0;
   uint64_t misses = 0;
+  // Counts a look-up that was not by find() like one.
+  void note_lookup(int db, std::string_view key, bool found) {
+    found ? void(++hits) : note_miss(db, key);
+  }
   // The keys that find() missed, if they are wanted (for the event "keymiss").
   struct Missed {
     int db;
@@ -196,16 +200,23 @@ struct Effects {
   bool unwatch = false;          // UNWATCH: forgets what was watched before `watched`
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
-  std::vector<Event> events;
+  std::vector<Notice> notices;
+  size_t notice_bytes = 0;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
   uint64_t lookup_hits = 0;                 // of writes that answer the old value, as GETDEL does
   uint64_t lookup_misses = 0;
   uint64_t expired_keys = 0;
   uint64_t changes = 0;  // rdb_changes_since_last_save
 
+  template <typename SomeNotice>
+  void tell(SomeNotice notice) {
+    notices.emplace_back(std::move(notice));
+    notice_bytes += bytes_of(notices.back());
+  }
+
   // To take back what a failed command did.
   struct Savepoint {
-    size_t touched, swapped, watched, collections, keyspaces, events, kept;
+    size_t touched, swapped, watched, collections, keyspaces, notices, notice_bytes, kept;
     uint64_t expired_keys, changes;
     bool unwatch;
   };
@@ -274,6 +285,8 @@ class KeyWriter : public KeyReader {
   DrawnMembers& drawn() { return state_.drawn; }
   Effects& effects() { return effects_; }
 
+  // A look-up of a command that writes, which counts although writes do not.
+  void tell_lookup(int db, std::string_view key, bool found);
   // Marks a key as modified, as every store and remove does by itself.
   void touch(int db, std::string_view key, Touch touch = Touch::kModified);
 
@@ -281,9 +294,15 @@ class KeyWriter : public KeyReader {
   // is static.
   void notify(uint32_t kind, std::string_view name, int db, std::string_view key) {
     if ((wanted_events_ & kind) == 0) return;
-    effects_.events.push_back({.kind = kind, .name = name, .db = db, .key = std::string(key)});
+    effects_.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
   }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
+  // Tells of every key that is changed, for those who track keys. `author`: the client whose
+  // commands these are; 0: none.
+  void tell_changes(uint64_t author) {
+    tells_changes_ = true;
+    author_ = author;
+  }
 
  private:
   bool find_any(int db, std::string_view key, Record* record);
@@ -304,6 +323,8 @@ class KeyWriter : public KeyReader {
   Effects& effects_;
   bool collect_touched_;
   uint32_t wanted_events_ = 0;
+  bool tells_changes_ = false;
+  uint64_t author_ = 0;
   Overwrites overwrites_ = Overwrites::kRead;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <sstream>
 
 #include "storage/leveldb/leveldb_cursor.h"
 #include "storage/leveldb/leveldb_status.h"
@@ -348,6 +349,25 @@ EngineStats LeveldbEngine::stats() const {
   stats.reclaim_rewritten = reclaim_rewritten_;
   stats.reclaim_freed = reclaim_freed_;
   return stats;
+}
+
+// LevelDB tells sizes in whole megabytes, of the levels that have anything.
+std::vector<EngineLevel> LeveldbEngine::levels() const {
+  std::string text;
+  if (!db_->GetProperty("leveldb.stats", &text)) return {};
+  std::vector<EngineLevel> levels;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    size_t level = 0;
+    uint64_t files = 0;
+    uint64_t megabytes = 0;
+    constexpr size_t kLevelsMax = 16;
+    if (!(words >> level >> files >> megabytes) || level >= kLevelsMax) continue;  // a heading
+    levels.resize(std::max(levels.size(), level + 1));
+    levels[level] = {.files = files, .bytes = megabytes << 20};
+  }
+  return levels;
 }
 
 void LeveldbEngine::set_cache_bytes(uint64_t bytes) {

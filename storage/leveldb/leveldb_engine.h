@@ -48,6 +48,7 @@ class LeveldbEngine : public Engine {
   Status compact(Space space, const KeyRange& range) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
+  std::vector<EngineLevel> levels() const override;
   void reset_stats() override {
     bytes_written_ = 0;
     reclaim_rewritten_ = 0;

@@ -43,6 +43,7 @@ class RocksdbEngine : public Engine {
   Status compact(Space space, const KeyRange& range) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
+  std::vector<EngineLevel> levels() const override;
   void reset_stats() override;
   void set_cache_bytes(uint64_t bytes) override;
   void set_compaction_rate(uint64_t bytes_per_second) override;

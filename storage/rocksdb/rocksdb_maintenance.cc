@@ -3,6 +3,8 @@
 #include <rocksdb/sst_file_manager.h>
 #include <rocksdb/utilities/checkpoint.h>
 
+#include <algorithm>
+
 #include "storage/log_files.h"
 #include "storage/rocksdb/rocksdb_engine.h"
 #include "storage/rocksdb/rocksdb_status.h"
@@ -67,6 +69,21 @@ EngineStats RocksdbEngine::stats() const {
   stats.headroom_bytes = stats.memtable_bytes + kCompactionBytes;
   stats.make_room_bytes = stats.headroom_bytes;
   return stats;
+}
+
+std::vector<EngineLevel> RocksdbEngine::levels() const {
+  std::vector<EngineLevel> levels;
+  for (rocksdb::ColumnFamilyHandle* space : handles_) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(space, &metadata);
+    levels.resize(std::max(levels.size(), metadata.levels.size()));
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      EngineLevel& sum = levels[static_cast<size_t>(level.level)];
+      sum.files += level.files.size();
+      sum.bytes += level.size;
+    }
+  }
+  return levels;
 }
 
 void RocksdbEngine::reset_stats() {

@@ -17,6 +17,7 @@ FAMILIES = """
     hset hsetnx hmset hget hmget hdel hexists hlen hstrlen hincrby hincrbyfloat hgetall hkeys hvals
     hscan hrandfield
     multi exec discard watch unwatch
+    subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe publish spublish pubsub
     acl auth client echo hello ping quit reset select
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
     migrate
@@ -24,16 +25,17 @@ FAMILIES = """
 """
 SUBCOMMANDS = """
     client|id client|info client|list client|kill client|setname client|getname client|reply
-    client|no-evict client|help
+    client|no-evict client|help client|tracking client|trackinginfo client|caching client|getredir
     command|count command|list command|info command|docs command|getkeys command|getkeysandflags
     command|help
     config|get config|set config|rewrite config|resetstat config|help
+    pubsub|channels pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub pubsub|help
     object|encoding object|freq object|idletime object|refcount object|help
 """
 COMMANDS = FAMILIES.split()
 # Containers of which Ingot has a part; the others must have every subcommand of Redis.
 PARTIAL = ("client", "cluster")
-CATEGORIES = "keyspace read write string hash admin dangerous connection transaction fast slow blocking".split()
+CATEGORIES = "keyspace read write string hash admin dangerous connection transaction fast slow blocking pubsub".split()
 WORDING = ("summary", "complexity", "replaced_by")
 INFO_SUBCOMMANDS_AT = 9
 

@@ -53,7 +53,7 @@ TEST_CASE("a client that does not read is not read from either", "[output]") {
 
 TEST_CASE("the hard limit cuts", "[output]") {
   TestServer server(flooding());
-  server.server.limits().output_hard_bytes = 4 * kMegabyte;
+  server.server.limits().normal_output.hard_bytes = 4 * kMegabyte;
   server.serve();
   auto reader = server.connect();
   auto sleeper = server.connect(16 * 1024);
@@ -67,8 +67,8 @@ TEST_CASE("the hard limit cuts", "[output]") {
 
 TEST_CASE("the soft limit cuts after its time", "[output]") {
   TestServer server(flooding());
-  server.server.limits().output_soft_bytes = kMegabyte;
-  server.server.limits().output_soft_seconds = 1;
+  server.server.limits().normal_output.soft_bytes = kMegabyte;
+  server.server.limits().normal_output.soft_seconds = 1;
   server.serve();
   auto sleeper = server.connect(16 * 1024);
   const auto start = std::chrono::steady_clock::now();
@@ -94,6 +94,69 @@ TEST_CASE("the bound on all cuts the one that owes most", "[output]") {
   CHECK(small.receive(8 * kMegabyte).size() == 8 * kMegabyte);
   CHECK(third.receive(6 * kMegabyte).size() == 6 * kMegabyte);
   CHECK(server.server.output_limit_disconnections() == 1);
+}
+
+// SUB makes the client a listener; TELL n sends n bytes to all listeners, as one copy. One thread.
+Behaviour telling() {
+  auto listeners = std::make_shared<std::vector<Connection*>>();
+  return {.on_commands = [listeners](Connection& connection, const BatchPtr& batch) {
+    for (const Command& command : batch->commands) {
+      if (command.args[0] == "SUB") {
+        connection.set_subscriber(true);
+        listeners->push_back(&connection);
+      } else if (command.args[0] == "TELL") {
+        const SharedBytes bytes = connection.thread().share(
+            std::make_shared<const std::string>(std::stoull(std::string(command.args[1])), 't'));
+        for (Connection* listener : *listeners) {
+          listener->out() += '<';
+          listener->send_shared(bytes);
+          listener->out() += '>';
+          listener->flush();
+        }
+      } else {
+        answer(connection, command);
+        continue;
+      }
+      connection.out() += "+OK\r\n";
+    }
+  }};
+}
+
+TEST_CASE("bytes that many clients get count once, for as long as one of them is owed them",
+          "[output]") {
+  TestServer server(telling());
+  server.serve();
+  std::vector<TestClient> listeners;
+  for (int i = 0; i < 10; ++i) {
+    listeners.push_back(server.connect(16 * 1024));
+    CHECK(listeners.back().ask("SUB\r\n", 5) == "+OK\r\n");
+  }
+  auto client = server.connect();
+  server.server.limits().output_total_bytes_max = 16 * kMegabyte;  // of 80
+  CHECK(client.ask("TELL 8000000\r\n", 5) == "+OK\r\n");
+  const uint64_t owed = server.server.output_bytes_total();
+  CHECK(owed >= 8'000'000);
+  CHECK(owed < 8'100'000);
+  const std::string told = "<" + std::string(8'000'000, 't') + ">";
+  for (TestClient& listener : listeners) CHECK(listener.receive(told.size()) == told);
+  CHECK(eventually([&] { return server.server.output_bytes_total() == 0; }));
+}
+
+TEST_CASE("listeners have limits of their own, and no timeout", "[output]") {
+  TestServer server(telling());
+  server.server.limits().normal_output.hard_bytes = kMegabyte;
+  server.server.limits().subscriber_output.hard_bytes = 6 * kMegabyte;
+  server.server.limits().idle_timeout_seconds = 1;
+  server.serve();
+  auto listener = server.connect(16 * 1024);
+  CHECK(listener.ask("SUB\r\n", 5) == "+OK\r\n");
+  auto client = server.connect();
+  CHECK(client.ask("TELL 4000000\r\n", 5) == "+OK\r\n");
+  REQUIRE(eventually([&] { return server.closed == 1; }));  // the other client, for its idleness
+  CHECK(server.close_reasons() == std::vector<std::string>{"Closing idle client"});
+  auto second = server.connect();
+  second.send("TELL 9000000\r\n");
+  REQUIRE(eventually([&] { return server.server.output_limit_disconnections() == 1; }));
 }
 
 TEST_CASE("large replies reach a reading client whole", "[output]") {

@@ -56,6 +56,9 @@ class Crew:
     def run_for(self, seconds):
         self._failed.wait(seconds)
 
+    def is_working(self):
+        return any(thread.is_alive() for thread in self._threads)
+
     def wait(self, seconds):
         """Waits until all have ended by themselves."""
         deadline = time.monotonic() + seconds

@@ -145,7 +145,9 @@ TEST_CASE("fields expire by themselves", "[hash]") {
   hash.expire_due();
   CHECK_FALSE(hash.exists());
   std::vector<std::string_view> events;
-  for (const Event& event : hash.effects().events) events.push_back(event.name);
+  for (const Notice& notice : hash.effects().notices) {
+    events.push_back(std::get<Event>(notice).name);
+  }
   CHECK(events == std::vector<std::string_view>{"hexpired", "hexpired", "del"});
   CHECK(hash.records_in(Space::kMeta) == 0);
   CHECK(hash.records_in(Space::kExpiry) == 0);

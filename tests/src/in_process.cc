@@ -39,15 +39,13 @@ void FakeThread::post(std::move_only_function<void()> task) {
   wake_.notify_all();
 }
 
-InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers,
-                     decltype(exec::EventHook::tell) on_events) {
+InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
   storage::Status status;
   store_ = data::Store::open(
       std::move(engine), 16, [this] { return now_ms.load(); }, &status);
   INGOT_CHECK(status.ok());
   collector_ = std::make_unique<data::Collector>(*store_);
   readers_ = std::make_unique<data::ReaderPool>(readers);
-  events_.tell = std::move(on_events);
   services_.reset(new exec::Services{.data = {.store = *store_,
                                               .readers = *readers_,
                                               .collector = *collector_,
@@ -57,7 +55,11 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers,
                                      .users = users_,
                                      .server = stub_,
                                      .table = table_,
-                                     .events = events_});
+                                     .channels = channels_,
+                                     .tracking = tracking_,
+                                     .couriers = couriers_});
+  net::IoThread* const thread = &thread_;
+  couriers_.serve({&thread, 1});
   writer_ = std::make_unique<exec::Writer>(*services_, exec::FsyncPolicy::kNever);
   stub_.writer = writer_.get();
   writer_->start();
@@ -87,17 +89,20 @@ class InProcessClient::FakeConnection : public net::Connection {
     bodies_.push_back({.before = std::exchange(out_, {}), .source = std::move(source)});
     if (bodies_.size() == 1) take_bodies();
   }
+  void send_shared(net::SharedBytes bytes) override { out_ += *bytes; }
   void flush() override {}
   void pause_reading() override {}
   void resume_reading() override {}
   void hold_input(uint64_t) override {}
   bool may_hold_input(uint64_t) const override { return true; }
+  void hold_output(uint64_t) override {}
   void close_after_flush() override {}
   void close() override {
     closed = true;
     set_busy(false);
   }
   void set_idle_exempt(bool) override {}
+  void set_subscriber(bool) override {}
   void set_authenticated(bool) override {}
   // The session says so last, when all is answered but for what bodies still lack.
   void set_busy(bool busy) override {

@@ -79,8 +79,7 @@ class StubServer : public contract::RunningServer {
 
 class InProcess {
  public:
-  explicit InProcess(std::unique_ptr<storage::Engine> engine, int readers = 2,
-                     decltype(exec::EventHook::tell) on_events = {});
+  explicit InProcess(std::unique_ptr<storage::Engine> engine, int readers = 2);
   ~InProcess();
 
   // Nothing changes the engine from now on. Every client has been answered, or is gone.
@@ -97,7 +96,9 @@ class InProcess {
   StubServer stub_;
   contract::Table table_{commands::all_families()};
   access::Users users_{commands::all_families()};
-  exec::EventHook events_;
+  contract::Channels channels_;
+  contract::Tracking tracking_;
+  exec::Couriers couriers_{channels_, tracking_, clients_};
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;

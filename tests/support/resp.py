@@ -164,7 +164,7 @@ class Client:
         """Whether unread bytes (or the end of the stream) are there."""
         if self._at < len(self._in) or self.closed:
             return True
-        return bool(select.select([self.socket], [], [], wait_s)[0])
+        return bool(self._ready(select.POLLIN, wait_s))
 
     # Below: one reply off the buffer, which grows by _step() as needed.
 
@@ -230,15 +230,20 @@ class Client:
         if self.closed:
             raise EOFError
         wait = max(0.0, self._deadline - time.monotonic())
-        readers = [self.socket] if want_read else []
-        writers = [self.socket] if self._out else []
-        can_read, can_write, _ = select.select(readers, writers, [], wait)
-        if not can_read and not can_write:
+        ready = self._ready((select.POLLIN if want_read else 0) | (select.POLLOUT if self._out else 0), wait)
+        if not ready:
             raise Timeout("the server neither answered nor read in time")
-        if can_write:
+        if ready & select.POLLOUT:
             self._write_some()
-        if can_read:
+        if ready & ~select.POLLOUT:
             self._read_some()
+
+    def _ready(self, events, wait_s):
+        """Those of the events, and of errors, that are there in time; 0: none. (select() knows no file above 1023.)"""
+        poll = select.poll()
+        poll.register(self.socket, events)
+        found = poll.poll(wait_s * 1000)
+        return found[0][1] if found else 0
 
     def _read_some(self):
         try:
