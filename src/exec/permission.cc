@@ -19,8 +19,7 @@ std::string changed_since_queued(Reason reason) {
                                  : "no permission to access one of the channels used as arguments "
                                    "to the command";
   return "NOPERM ACLs rules changed between the moment the transaction was accumulated and the "
-         "EXEC "
-         "call. This command is no longer allowed for the following reason: " +
+         "EXEC call. This command is no longer allowed for the following reason: " +
          std::string(why);
 }
 
