@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/contract/errors.h"
+#include "src/contract/table.h"
 #include "src/data/collector.h"
 #include "src/data/store.h"
 #include "src/exec/accounting.h"
