@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <random>
 
+#include "src/access/user_file.h"
 #include "src/commands/families.h"
 #include "src/data/collector.h"
 #include "src/data/reader_pool.h"
@@ -78,8 +79,8 @@ std::optional<std::string> redis_files_passed_over(const settings::Settings& set
   return std::nullopt;
 }
 
-bool is_protected(const settings::Settings& settings) {
-  return settings.protected_mode && settings.requirepass.empty();
+bool is_protected(const settings::Settings& settings, const access::Users& users) {
+  return settings.protected_mode && users.default_account()->user()->nopass;
 }
 
 uint16_t metrics_port(const settings::Settings& settings) {
@@ -144,6 +145,8 @@ std::optional<std::string> Instance::open() {
     return error;
   }
   table_ = std::make_unique<contract::Table>(families, settings->renamed_commands);
+  users_ = std::make_unique<access::Users>(families);
+  if (auto error = access::set_up_users(*users_, *settings)) return error;
   server::set_memory_return(settings->jemalloc_bg_thread);
   uint64_t wanted_files = settings->maxclients + kReservedFiles;
   if (uint64_t files = server::raise_file_limit(wanted_files); files < wanted_files) {
@@ -161,6 +164,7 @@ std::optional<std::string> Instance::open() {
   }
   std::string error = net_->listen(listen_options(*settings));
   if (!error.empty()) return error;
+  config_.describe_users_by([this] { return access::config_user_lines(*users_); });
   config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
     return apply(before, after);
   });
@@ -171,11 +175,11 @@ std::optional<std::string> Instance::open() {
                                        [this] { server::take_sample(services_->data, *net_); });
   ticker_ = std::make_unique<server::Ticker>(
       std::chrono::milliseconds(server::DiskGuard::kPeriodMs), [this] { tick(); });
-  metrics_server_ = std::make_unique<net::HttpServer>(
-      net::HttpPage{.path = "/metrics",
-                    .content_type = server::kMetricsContentType,
-                    .make = [this] { return make_metrics(); },
-                    .serves_others = [this] { return !is_protected(*config_.settings()); }});
+  metrics_server_ = std::make_unique<net::HttpServer>(net::HttpPage{
+      .path = "/metrics",
+      .content_type = server::kMetricsContentType,
+      .make = [this] { return make_metrics(); },
+      .serves_others = [this] { return !is_protected(*config_.settings(), *users_); }});
   if (auto why = metrics_server_->listen(settings->bind, metrics_port(*settings)); !why.empty()) {
     return why;
   }
@@ -253,6 +257,7 @@ void Instance::build_services(const settings::Settings& settings) {
                                               .config = config_,
                                               .stats = stats_},
                                      .clients = clients_,
+                                     .users = *users_,
                                      .server = *this,
                                      .table = *table_,
                                      .channels = channels_,
@@ -278,7 +283,8 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
     metrics::add(stats_.connections_rejected);
     return std::string("-ERR max number of clients reached\r\n");
   }
-  if (is_protected(*settings) && !peer_is_local) {
+  const access::AccountPtr& account = users_->default_account();
+  if (is_protected(*settings, *users_) && !peer_is_local) {
     metrics::add(stats_.connections_rejected);
     return std::string(
         "-DENIED Redis is running in protected mode because protected mode is enabled and no "
@@ -299,8 +305,8 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
       !settings->unixsocket.empty() && connection.peer_address() == settings->unixsocket + ":0";
   auto client = std::make_shared<contract::Client>(clients_.next_id(), connection.peer_address(),
                                                    connection.local_address(), connection.fd(),
-                                                   is_unix, now_ms());
-  client->authenticated = settings->requirepass.empty();
+                                                   is_unix, now_ms(), account);
+  client->authenticated = !account->needs_password();
   connection.set_authenticated(client->authenticated);
   client->connection = &connection;
   auto session = std::make_shared<exec::Session>(*services_, *writer_, connection, client);
@@ -392,6 +398,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   }
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
   if (before.reader_threads != after.reader_threads) tuner_->follow(after.reader_threads);
+  if (before.requirepass != after.requirepass) users_->set_default_password(after.requirepass);
   couriers_.want_events(after.notify_keyspace_events);
   metrics::log::set_level(after.loglevel);
   return std::nullopt;

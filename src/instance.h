@@ -12,6 +12,7 @@
 
 #include "net/http_server.h"
 #include "net/server.h"
+#include "src/access/users.h"
 #include "src/contract/channels.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
@@ -96,6 +97,7 @@ class Instance : public contract::RunningServer {
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;
   contract::ClientRegistry clients_;
+  std::unique_ptr<access::Users> users_;
   contract::Channels channels_;
   contract::Tracking tracking_;
   std::unique_ptr<contract::Table> table_;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/access/user_file.h"
+#include "src/commands/families.h"
 #include "src/instance.h"
 #include "src/metrics/log.h"
 #include "src/server/process.h"
@@ -131,6 +133,10 @@ int main(int argc, char** argv) {
   sigset_t signals;
   block_signals(&signals);
   Config config(INGOT_VERSION);
+  const ingot::access::CommandIds commands(ingot::commands::all_families());
+  config.check_users_by([&commands](const Settings& before, std::span<const std::string> words) {
+    return ingot::access::check_user_line(commands, before, words);
+  });
   if (auto error = config.load(arguments)) {
     fmt::print(stderr, "{}", *error);
     return 1;

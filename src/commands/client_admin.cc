@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "src/access/client_line.h"
+#include "src/access/users.h"
 #include "src/commands/client_name.h"
 #include "src/commands/client_tracking.h"
 #include "src/commands/families.h"
@@ -17,7 +19,7 @@
 namespace ingot::commands {
 namespace {
 
-using contract::ChannelKind;
+using access::client_line;
 using contract::Client;
 
 enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
@@ -32,60 +34,8 @@ ClientType read_client_type(ArgReader& reader) {
   return type.value_or(ClientType::kNormal);
 }
 
-std::string command_name(const Client& client) {
-  const CommandRow* row = client.last_command;
-  const CommandRow* subcommand = client.last_subcommand;
-  if (row == nullptr) return "NULL";
-  return subcommand != nullptr ? full_name(row, *subcommand) : full_name(nullptr, *row);
-}
-
 ClientType type_of(const Client& client) {
   return client.is_subscriber() ? ClientType::kPubsub : ClientType::kNormal;
-}
-
-std::string flags_of(const Client& client) {
-  std::string flags;
-  const uint32_t tracking = client.tracking;
-  if (client.is_subscriber()) flags += 'P';
-  if (client.queued >= 0) flags += 'x';
-  if (tracking != 0) flags += 't';
-  if ((tracking & contract::tracks::kBrokenRedirect) != 0) flags += 'R';
-  if ((tracking & contract::tracks::kBroadcast) != 0) flags += 'B';
-  if (client.is_unix) flags += 'U';
-  if (client.no_evict) flags += 'e';
-  return flags.empty() ? "N" : flags;
-}
-
-int64_t steady_now_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-// One line of CLIENT LIST without its end. Called under the registry's lock.
-std::string describe(const Client& client, int64_t now_ms) {
-  const net::Connection* connection = client.connection;
-  uint64_t input = 0;
-  uint64_t input_free = 0;
-  uint64_t output = 0;
-  int64_t idle_ms = 0;
-  if (connection != nullptr) {
-    input = connection->query_buffer_bytes;
-    input_free = connection->query_buffer_free;
-    output = connection->output_bytes;
-    idle_ms = std::max<int64_t>(0, steady_now_ms() - connection->last_interaction_ms);
-  }
-  const uint64_t arguments = client.pending_bytes;
-  return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
-      "multi={} qbuf={} qbuf-free={} argv-mem={} multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={} "
-      "tot-mem={} events={} cmd={} user={} redir={} resp={}",
-      client.id, client.address, client.local_address, client.fd, client.name(),
-      (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
-      client.subscribed_to(ChannelKind::kChannel), client.subscribed_to(ChannelKind::kPattern),
-      client.subscribed_to(ChannelKind::kShard), client.queued.load(), input, input_free, arguments,
-      output > 0 ? 1 : 0, output, sizeof(Client) + input + input_free + arguments + output,
-      output > 0 ? "rw" : "r", command_name(client), client.user, redirect_of(client),
-      client.resp.load());
 }
 
 void client_id(SessionContext& context, Args) {
@@ -95,7 +45,7 @@ void client_id(SessionContext& context, Args) {
 void client_info(SessionContext& context, Args) {
   std::string text;
   context.clients.visit(context.client.id, [&](const Client& client) {
-    text = describe(client, context.server.now_ms()) + '\n';
+    text = client_line(client, context.server.now_ms()) + '\n';
   });
   context.reply.verbatim("txt", text);
 }
@@ -107,7 +57,7 @@ void list_by_id(SessionContext& context, Args ids) {
     if (!id) return context.reply.error("ERR Invalid client ID");
     if (*id <= 0) continue;
     context.clients.visit(static_cast<uint64_t>(*id), [&](const Client& client) {
-      text += describe(client, context.server.now_ms()) + '\n';
+      text += client_line(client, context.server.now_ms()) + '\n';
     });
   }
   context.reply.verbatim("txt", text);
@@ -125,7 +75,7 @@ void client_list(SessionContext& context, Args args) {
   std::string text;
   const int64_t now_ms = context.server.now_ms();
   context.clients.for_each([&](const Client& client) {
-    if (!type || *type == type_of(client)) text += describe(client, now_ms) + '\n';
+    if (!type || *type == type_of(client)) text += client_line(client, now_ms) + '\n';
   });
   context.reply.verbatim("txt", text);
 }
@@ -136,16 +86,18 @@ struct KillFilter {
   std::optional<std::string_view> address;
   std::optional<std::string_view> local_address;
   std::optional<ClientType> type;
+  access::AccountPtr account;  // null: any
   bool skip_me = true;
 
   bool matches(const Client& client, const Client& me) const {
     return (id == 0 || client.id == id) && (!address || client.address == *address) &&
            (!local_address || client.local_address == *local_address) &&
+           (account == nullptr || client.account() == account) &&
            (!type || *type == type_of(client)) && !(skip_me && client.id == me.id);
   }
 };
 
-void read_kill_option(ArgReader& reader, KillFilter* filter) {
+void read_kill_option(ArgReader& reader, const access::Users& users, KillFilter* filter) {
   if (reader.word("id", 1)) {
     filter->id = static_cast<uint64_t>(reader.integer_between(
         1, std::numeric_limits<int64_t>::max(), "ERR client-id should be greater than 0"));
@@ -156,8 +108,9 @@ void read_kill_option(ArgReader& reader, KillFilter* filter) {
   } else if (reader.word("laddr", 1)) {
     filter->local_address = reader.text();
   } else if (reader.word("user", 1)) {
-    const std::string_view user = reader.text();
-    if (user != "default") reader.fail(fmt::format("ERR No such user '{}'", user));
+    const std::string_view name = reader.text();
+    filter->account = users.find(name);
+    if (filter->account == nullptr) reader.fail(fmt::format("ERR No such user '{}'", name));
   } else if (reader.word("skipme", 1)) {
     const auto skip = reader.choice<bool>({{"yes", true}, {"no", false}});
     if (!skip) reader.fail(contract::error::kSyntax);
@@ -196,7 +149,7 @@ void client_kill(SessionContext& context, Args args) {
     return context.reply.ok();
   }
   ArgReader reader(args, 2);
-  while (reader.more()) read_kill_option(reader, &filter);
+  while (reader.more()) read_kill_option(reader, context.users, &filter);
   if (reader.failed()) return context.reply.error(reader.error());
   context.reply.integer(kill_clients(context, filter));
 }

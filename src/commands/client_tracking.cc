@@ -132,13 +132,8 @@ void client_caching(SessionContext& context, Args args) {
   context.reply.ok();
 }
 
-int64_t redirect_of(const Client& client) {
-  if (client.tracking == 0) return -1;
-  return static_cast<int64_t>(client.tracking_redirect);
-}
-
 void client_getredir(SessionContext& context, Args) {
-  context.reply.integer(redirect_of(context.client));
+  context.reply.integer(context.client.redirect());
 }
 
 void client_trackinginfo(SessionContext& context, Args) {
@@ -160,7 +155,7 @@ void client_trackinginfo(SessionContext& context, Args) {
   context.reply.set(flags.size());
   for (const std::string_view flag : flags) context.reply.bulk(flag);
   context.reply.bulk("redirect");
-  context.reply.integer(redirect_of(context.client));
+  context.reply.integer(context.client.redirect());
   context.reply.bulk("prefixes");
   context.reply.array(prefixes.size());
   for (const std::string& prefix : prefixes) context.reply.bulk(prefix);

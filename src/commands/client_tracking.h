@@ -10,7 +10,4 @@ void client_getredir(SessionContext& context, Args args);
 void client_tracking(SessionContext& context, Args args);
 void client_trackinginfo(SessionContext& context, Args args);
 
-// Whom CLIENT LIST names as told instead: a client's id, 0 for the client itself, -1 for nobody.
-int64_t redirect_of(const contract::Client& client);
-
 }  // namespace ingot::commands

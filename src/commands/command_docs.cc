@@ -37,11 +37,6 @@ constexpr std::array<std::string_view, 20> kFlagNames = {"write",
                                                          "no_multi",
                                                          "movablekeys",
                                                          "allow_busy"};
-constexpr std::array<std::string_view, 21> kAclNames = {
-    "@keyspace",   "@read",        "@write",    "@set",         "@sortedset", "@list",
-    "@hash",       "@string",      "@bitmap",   "@hyperloglog", "@geo",       "@stream",
-    "@pubsub",     "@admin",       "@fast",     "@slow",        "@blocking",  "@dangerous",
-    "@connection", "@transaction", "@scripting"};
 constexpr std::array<std::string_view, 11> kKeyFlagNames = {
     "RO",     "RW",     "OW",      "RM",         "access",        "update",
     "insert", "delete", "not_key", "incomplete", "variable_flags"};
@@ -257,15 +252,15 @@ std::vector<std::string_view> flag_names(uint32_t flags) {
   return names_of(kFlagNames, flags);
 }
 std::vector<std::string_view> acl_names(uint32_t categories) {
-  return names_of(kAclNames, categories);
+  return names_of(acl::kNames, categories);
 }
 std::vector<std::string_view> key_flag_names(uint32_t flags) {
   return names_of(kKeyFlagNames, flags);
 }
 
 uint32_t acl_category(std::string_view name) {
-  for (size_t i = 0; i < kAclNames.size(); ++i) {
-    if (contract::equals_ignore_case(kAclNames[i].substr(1), name)) return 1u << i;
+  for (size_t i = 0; i < acl::kNames.size(); ++i) {
+    if (contract::equals_ignore_case(acl::kNames[i].substr(1), name)) return 1u << i;
   }
   return 0;
 }

@@ -1,11 +1,15 @@
 // AUTH ECHO HELLO PING QUIT RESET SELECT: one client's relation to the server.
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "src/access/users.h"
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
+#include "src/contract/thresholds.h"
 #include "src/settings/config.h"
 
 namespace ingot::commands {
@@ -14,41 +18,45 @@ namespace {
 constexpr std::string_view kWrongPassword =
     "WRONGPASS invalid username-password pair or user is disabled.";
 
-// Takes as long as the guess is, whatever the secret (not empty), so that time tells nothing of it.
-bool same_secret(std::string_view guess, std::string_view secret) {
-  size_t difference = guess.size() ^ secret.size();
-  size_t at = 0;
-  for (const char c : guess) {
-    difference |= static_cast<unsigned char>(c ^ secret[at]);
-    at = at + 1 == secret.size() ? 0 : at + 1;
-  }
-  return difference == 0;
-}
-
-void set_authenticated(SessionContext& context, bool authenticated) {
+void set_account(SessionContext& context, access::AccountPtr account, bool authenticated) {
+  context.client.set_account(std::move(account));
   context.client.authenticated = authenticated;
-  // Inside EXEC this is not the connection's thread; but who may call EXEC has authenticated.
-  if (context.in_exec || context.client.connection == nullptr) return;
-  context.client.connection->set_authenticated(authenticated);
 }
 
-bool authenticate(SessionContext& context, std::string_view user, std::string_view password) {
-  const auto settings = context.config.settings();
-  const std::string& required = settings->requirepass;
-  if (user != "default" || (!required.empty() && !same_secret(password, required))) return false;
-  set_authenticated(context, true);
+// `command` as it was given.
+bool authenticate(SessionContext& context, std::string_view command, std::string_view user,
+                  std::string_view password) {
+  access::AccountPtr account;
+  // In a transaction the writer would hash it, so a long one is wrong.
+  if (!context.in_exec || password.size() <= contract::kHashedOnIoThreadBytes) {
+    account = context.users.authenticate(user, password);
+  }
+  if (account == nullptr) {
+    access::log_denied(
+        context.users.log(), context.clients, context.client.id,
+        context.config.settings()->acllog_max_len,
+        {.reason = "auth",
+         .origin = context.in_exec ? access::Origin::kMulti : access::Origin::kTopLevel,
+         .object = std::string(command),
+         .user = std::string(user),
+         .time_ms = context.server.now_ms()});
+    return false;
+  }
+  set_account(context, std::move(account), true);
   return true;
 }
 
 void auth(SessionContext& context, Args args) {
   if (args.size() > 3) return context.reply.error(contract::error::kSyntax);
-  if (args.size() == 2 && context.config.settings()->requirepass.empty()) {
+  if (args.size() == 2 && context.users.default_account()->user()->nopass) {
     return context.reply.error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
   }
-  const std::string_view user = args.size() == 3 ? args[1] : "default";
-  if (!authenticate(context, user, args.back())) return context.reply.error(kWrongPassword);
+  const std::string_view user = args.size() == 3 ? args[1] : access::kDefaultName;
+  if (!authenticate(context, args[0], user, args.back())) {
+    return context.reply.error(kWrongPassword);
+  }
   context.reply.ok();
 }
 
@@ -105,16 +113,17 @@ void reset(SessionContext& context, Args) {
   context.reply.set_version(2);
   client.set_name("");
   client.reply_mode = contract::ReplyMode::kOn;
-  set_authenticated(context, context.config.settings()->requirepass.empty());
+  const access::AccountPtr& account = context.users.default_account();
+  set_account(context, account, !account->needs_password());
   context.reply.simple("RESET");
 }
 
 // The options behind HELLO's version, each done as it comes.
-void apply_hello_options(SessionContext& context, ArgReader& reader) {
+void apply_hello_options(SessionContext& context, std::string_view command, ArgReader& reader) {
   while (reader.more()) {
     if (reader.word("auth", 2)) {
       const std::string_view user = reader.text();
-      if (!authenticate(context, user, reader.text())) reader.fail(kWrongPassword);
+      if (!authenticate(context, command, user, reader.text())) reader.fail(kWrongPassword);
     } else if (reader.word("setname", 1)) {
       const std::string_view name = reader.text();
       if (!is_client_name(name)) {
@@ -136,7 +145,7 @@ void hello(SessionContext& context, Args args) {
     const int64_t asked = reader.integer("ERR Protocol version is not an integer or out of range");
     if (asked < 2 || asked > 3) reader.fail("NOPROTO unsupported protocol version");
     version = static_cast<int>(asked);
-    apply_hello_options(context, reader);
+    apply_hello_options(context, args[0], reader);
     if (reader.failed()) return context.reply.error(reader.error());
   }
   if (!client.authenticated) {
@@ -164,6 +173,9 @@ void hello(SessionContext& context, Args args) {
   context.reply.array(0);
 }
 
+const CommandRow* row_for_long_password(Args args);
+const CommandRow* row_for_long_hello(Args args);
+
 constexpr uint32_t kAnytime = flag::kLoading | flag::kStale | flag::kFast;
 constexpr uint32_t kWithoutAuth = kAnytime | flag::kNoScript | flag::kNoAuth | flag::kAllowBusy;
 
@@ -177,6 +189,7 @@ constexpr CommandRow kTable[] = {
      .history = "6.0.0: A user name may precede the password.",
      .arguments = "username:string@6.0.0? password:string",
      .handler = auth,
+     .instead = row_for_long_password,
      .immediate = true},
     {.name = "echo",
      .arity = 2,
@@ -197,6 +210,7 @@ constexpr CommandRow kTable[] = {
      .arguments = "arguments:block?(protover:integer username_password:block=AUTH?(username:string "
                   "password:string) clientname:string=SETNAME?)",
      .handler = hello,
+     .instead = row_for_long_hello,
      .immediate = true},
     {.name = "ping",
      .arity = -1,
@@ -236,6 +250,27 @@ constexpr CommandRow kTable[] = {
      .immediate = true},
 };
 constexpr auto kRows = contract::family(kConnectionFamily, kTable);
+
+// To hash a long password takes milliseconds.
+constexpr CommandRow in_pool(const CommandRow& row, contract::SessionHandler handler) {
+  CommandRow variant = contract::variant_of(row, handler);
+  variant.immediate = false;
+  variant.offload = true;
+  return variant;
+}
+constexpr CommandRow kLongAuth = in_pool(kRows[0], auth);
+constexpr CommandRow kLongHello = in_pool(kRows[2], hello);
+
+bool has_long_argument(Args args) {
+  return std::ranges::any_of(
+      args, [](std::string_view arg) { return arg.size() > contract::kHashedOnIoThreadBytes; });
+}
+const CommandRow* row_for_long_password(Args args) {
+  return has_long_argument(args) ? &kLongAuth : nullptr;
+}
+const CommandRow* row_for_long_hello(Args args) {
+  return has_long_argument(args) ? &kLongHello : nullptr;
+}
 
 }  // namespace
 

@@ -26,6 +26,7 @@ inline constexpr contract::Family kStreamFamily{"stream", acl::kStream};
 inline constexpr contract::Family kStringFamily{"string", acl::kString};
 inline constexpr contract::Family kTransactionsFamily{"transactions", acl::kTransaction};
 
+std::span<const CommandRow> acl_rows();
 std::span<const CommandRow> bitfield_rows();
 std::span<const CommandRow> bitmap_rows();
 std::span<const CommandRow> client_rows();

@@ -48,7 +48,13 @@ struct Options {
   bool unsorted() const { return by && by->find('*') == std::string_view::npos; }
 };
 
-Options parse(ArgReader& reader, bool may_store) {
+// What the caller may do beside sorting.
+struct Allowed {
+  bool store = true;
+  bool read_all_keys = true;  // those that the elements name
+};
+
+Options parse(ArgReader& reader, Allowed allowed) {
   Options options;
   while (reader.more()) {
     if (reader.word("asc")) {
@@ -60,14 +66,20 @@ Options parse(ArgReader& reader, bool may_store) {
     } else if (reader.word("limit", 2)) {
       options.offset = reader.integer();
       options.count = reader.integer();
-    } else if (may_store && reader.word("store", 1)) {
+    } else if (allowed.store && reader.word("store", 1)) {
       options.store = reader.text();
     } else if (reader.word("by", 1)) {
       const std::string_view pattern = reader.text();
+      if (!allowed.read_all_keys && pattern.find('*') != pattern.npos) {
+        reader.fail("ERR BY option of SORT denied due to insufficient ACL permissions.");
+      }
       // After one that gives no order a later one gives none, either.
       if (!options.unsorted()) options.by = pattern;
     } else if (reader.word("get", 1)) {
       options.get.push_back(reader.text());
+      if (!allowed.read_all_keys) {
+        reader.fail("ERR GET option of SORT denied due to insufficient ACL permissions.");
+      }
     } else {
       reader.fail(contract::error::kSyntax);
     }
@@ -231,7 +243,7 @@ struct Request {
 template <typename Context>
 std::optional<Request> read_request(Context& ctx, Args args, bool may_store) {
   ArgReader reader(args, 2);
-  Request request{.options = parse(reader, may_store), .record = {}};
+  Request request{.options = parse(reader, {.store = may_store}), .record = {}};
   if (reader.failed()) {
     ctx.reply.error(reader.error());
     return std::nullopt;
@@ -366,6 +378,13 @@ void sort_ro(ReadContext& ctx, Args args) {
       });
 }
 
+template <bool kMayStore>
+std::string unnamed_keys_error(Args args) {
+  ArgReader reader(args, 2);
+  (void)parse(reader, {.store = kMayStore, .read_all_keys = false});
+  return reader.error();
+}
+
 const CommandRow* row_for_reading(Args args);
 
 constexpr CommandRow kTable[] = {
@@ -385,6 +404,7 @@ constexpr CommandRow kTable[] = {
          "pattern:pattern=GET#1?*+ order:oneof?(asc:pure-token=ASC desc:pure-token=DESC) "
          "sorting:pure-token=ALPHA? destination:key=STORE#2?",
      .handler = sort,
+     .unnamed_keys_error = unnamed_keys_error<true>,
      .instead = row_for_reading},
     {.name = "sort_ro",
      .arity = -2,
@@ -400,6 +420,7 @@ constexpr CommandRow kTable[] = {
          "pattern:pattern=GET#1?*+ order:oneof?(asc:pure-token=ASC desc:pure-token=DESC) "
          "sorting:pure-token=ALPHA?",
      .handler = sort_ro,
+     .unnamed_keys_error = unnamed_keys_error<false>,
      .scans = true},
 };
 constexpr auto kRows = contract::family(

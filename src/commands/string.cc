@@ -63,7 +63,9 @@ bool depends_on_old(const StringOptions& options) {
 uint32_t set_key_flags(Args args) {
   StringOptions options;
   if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
-    return key::kOw | key::kUpdate;
+    options.get = std::ranges::any_of(args.subspan(3), [](std::string_view word) {
+      return contract::equals_ignore_case(word, "get");
+    });
   }
   if (options.get) return key::kRw | key::kAccess | key::kUpdate;
   if (depends_on_old(options)) return key::kOw | key::kUpdate;

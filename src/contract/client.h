@@ -21,6 +21,10 @@
 #include "src/contract/row.h"
 #include "src/contract/tracking.h"
 
+namespace ingot::access {
+class Account;
+}
+
 namespace ingot::contract {
 
 struct QueuedCommand {
@@ -37,7 +41,7 @@ enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 class Client {
  public:
   Client(uint64_t id, std::string address, std::string local_address, int fd, bool is_unix,
-         int64_t created_ms);
+         int64_t created_ms, std::shared_ptr<access::Account> account);
 
   const uint64_t id;
   const std::string address;
@@ -54,7 +58,6 @@ class Client {
   ReplyMode reply_mode = ReplyMode::kOn;
   bool close_after_reply = false;  // QUIT, CLIENT KILL of oneself, protocol errors
   bool authenticated = false;
-  std::string user = "default";
 
   std::atomic<int> db{0};
   std::atomic<int> resp{2};
@@ -77,6 +80,8 @@ class Client {
   std::atomic<uint64_t> tracking_redirect{0};  // the client that is told instead; 0: none
   std::set<std::string, std::less<>> tracking_prefixes;
   bool tracking_closed = false;
+  // Whom CLIENT LIST names as told instead: a client's id, 0 for this one, -1 for nobody.
+  int64_t redirect() const { return tracking == 0 ? -1 : static_cast<int64_t>(tracking_redirect); }
 
   // Whether anybody is at the other end. Each is set once, by the I/O thread, before it tells the
   // writer; whoever works for the client looks when that begins, goes on, and would have to wait.
@@ -89,6 +94,11 @@ class Client {
   std::string name() const;
   void set_name(std::string name);
 
+  // Which user it is. Only who executes its commands changes that, and may ask without a lock.
+  void set_account(std::shared_ptr<access::Account> account);
+  std::shared_ptr<access::Account> account() const;
+  const access::Account& own_account() const { return *account_; }
+
   // Where its connection lives: an index, constant once it is there; and what pushes go to, null
   // once the connection is gone (its I/O thread's).
   int thread_index = 0;
@@ -100,7 +110,8 @@ class Client {
 
  private:
   mutable std::mutex mutex_;
-  std::string name_;
+  std::string name_;                          // by mutex_
+  std::shared_ptr<access::Account> account_;  // changed under mutex_
 };
 
 }  // namespace ingot::contract

@@ -23,6 +23,9 @@
 namespace ingot::settings {
 class Config;
 }
+namespace ingot::access {
+class Users;
+}
 namespace ingot::data {
 class BuiltArgument;
 class View;
@@ -135,6 +138,7 @@ class SessionContext {
   ReplySink& reply;
   settings::Config& config;
   ClientRegistry& clients;
+  access::Users& users;
   Channels& channels;
   Tracking& tracking;
   const Table& table;

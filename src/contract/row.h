@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -76,6 +77,12 @@ enum : uint32_t {
   kTransaction = 1u << 19,
   kScripting = 1u << 20,
 };
+// By their bits.
+inline constexpr std::array<std::string_view, 21> kNames = {
+    "@keyspace",   "@read",        "@write",    "@set",         "@sortedset", "@list",
+    "@hash",       "@string",      "@bitmap",   "@hyperloglog", "@geo",       "@stream",
+    "@pubsub",     "@admin",       "@fast",     "@slow",        "@blocking",  "@dangerous",
+    "@connection", "@transaction", "@scripting"};
 }  // namespace acl
 
 // What a command does with the keys of one specification, as COMMAND INFO names it.
@@ -130,6 +137,10 @@ class KeySpecs {
   size_t count_ = 0;
 };
 
+// Which arguments are channels that the command publishes to or listens on. (Nobody is kept from
+// leaving a channel.)
+enum class ChannelArguments : uint8_t { kNone, kFirst, kAll, kAllPatterns };
+
 constexpr KeySpec key_at(int index, uint32_t flags) {
   return {.flags = flags, .begin = index};
 }
@@ -169,9 +180,13 @@ struct CommandRow {
   std::span<const CommandRow> subcommands;
   // What a key::kVariableFlags specification comes to for these arguments.
   uint32_t (*key_flags)(Args) = nullptr;
+  ChannelArguments channels = ChannelArguments::kNone;
+  // Of a command that can read keys which its arguments do not name: what it answers who may not
+  // read every key; empty when these arguments name all.
+  std::string (*unnamed_keys_error)(Args) = nullptr;
 
   // A row of the same command that takes these arguments instead, or null: what reads in one form
-  // and writes or waits in another. It differs in its handler alone.
+  // and writes or waits in another. It differs in how it is run alone.
   const CommandRow* (*instead)(Args) = nullptr;
   const CommandRow* base = nullptr;  // of such a row: the one in the table
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
@@ -212,6 +227,9 @@ constexpr bool is_write(const CommandRow& row) {
 }
 constexpr bool is_session(const CommandRow& row) {
   return std::holds_alternative<SessionHandler>(row.handler);
+}
+constexpr bool is_exec(const CommandRow& row) {
+  return std::holds_alternative<Control>(row.handler);
 }
 
 }  // namespace ingot::contract

@@ -85,18 +85,21 @@ void add_range(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>*
   }
 }
 
-void add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
+// False when there are not as many, or none is counted.
+bool add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
   size_t count_index = first + static_cast<size_t>(spec.last);
-  if (count_index >= args.size()) return;
+  if (count_index >= args.size()) return false;
   size_t count = 0;
   for (char c : args[count_index]) {
-    if (c < '0' || c > '9' || count > args.size()) return;
+    if (c < '0' || c > '9' || count > args.size()) return false;
     count = count * 10 + static_cast<size_t>(c - '0');
   }
   size_t index = first + static_cast<size_t>(spec.first_key);
-  for (; count > 0 && index < args.size(); --count, index += static_cast<size_t>(spec.step)) {
+  for (size_t left = count; left > 0; --left, index += static_cast<size_t>(spec.step)) {
+    if (index >= args.size()) return false;
     keys->push_back({.index = index, .flags = spec.flags});
   }
+  return count > 0;
 }
 
 }  // namespace
@@ -195,8 +198,8 @@ std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
     if ((spec.flags & key::kIncomplete) != 0) keys.clear();
     if (spec.find != KeySpec::Find::kKeyCount) {
       add_range(spec, first, args, &keys);
-    } else {
-      add_counted(spec, first, args, &keys);
+    } else if (!add_counted(spec, first, args, &keys)) {
+      return {};  // as Redis: the command will answer a syntax error, and touch no key
     }
   }
   return keys;

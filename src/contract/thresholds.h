@@ -9,11 +9,14 @@ namespace ingot::contract {
 
 // --- I/O thread -> reader pool: a read that is about to do more calls begin_walk()
 
-inline constexpr uint64_t kVisitedOnIoThread = 512;       // elements, of all sources together
-inline constexpr size_t kArgumentsOnIoThread = 1024;      // of any command that reads
-inline constexpr uint64_t kScannedOnIoThread = 256;       // COUNT of HSCAN, SSCAN, ZSCAN
-inline constexpr uint64_t kDrawnOnIoThread = 32;          // elements at random: a seek for each
-inline constexpr unsigned kPageCacheReadsOnIoThread = 8;  // blocks: some microseconds each
+inline constexpr uint64_t kVisitedOnIoThread = 512;   // elements, of all sources together
+inline constexpr size_t kArgumentsOnIoThread = 1024;  // of any command that reads
+inline constexpr uint64_t kScannedOnIoThread = 256;   // COUNT of HSCAN, SSCAN, ZSCAN
+inline constexpr uint64_t kDrawnOnIoThread = 32;      // elements at random: a seek for each
+// Names with the patterns of their user: some hundred microseconds.
+inline constexpr uint64_t kComparedOnIoThread = 16 << 10;
+inline constexpr size_t kHashedOnIoThreadBytes = 64 << 10;  // of a password; nor by the writer
+inline constexpr unsigned kPageCacheReadsOnIoThread = 8;    // blocks: some microseconds each
 
 // --- the pool's look-ups -> its short work
 

@@ -191,9 +191,9 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   return Done{};
 }
 
-Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
-                               types::KeyWriter& keys, RespSink& reply) {
-  const Unit& unit = job.units[job.next];
+Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
+                               RespSink& reply) {
+  Unit& unit = job.units[job.next];
   Accounting accounting(services_,
                         {.row = *unit.row, .command = *unit.command, .client = *job.client});
   const bool broken = watches_.broken(job.client->id, keys);
@@ -219,6 +219,12 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
   restore_database(job, unit);
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
     const contract::QueuedCommand& queued = unit.transaction[i];
+    const std::string denied = unit.permission.check(services_, job.client->id, i, queued);
+    if (!denied.empty()) {
+      reply.error(denied);
+      reply.clear_erred();
+      continue;
+    }
     if (latch_failure(pool_outcome(unit, i))) return Done{};
     const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
@@ -232,7 +238,10 @@ Outcome Group::run_transaction(const WriteJob& job, const Refusals& refusals,
       return NeedsPool{.work = std::move(wish.work), .index = i, .holds = std::move(wish.holds)};
     }
     if (overlay_.failed()) return Done{};
-    if (contract::is_session(*queued.row)) db = job.client->db;
+    if (contract::is_session(*queued.row)) {
+      db = job.client->db;
+      unit.permission.account = job.client->account();
+    }
     if (reply.undoes()) rollback(before);
     const bool remembers =
         has_client ? contract::remembers_reads(job.client->tracking) : unit.remembers_reads;

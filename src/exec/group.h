@@ -87,7 +87,7 @@ class Group {
   Outcome run_command(const WriteJob& job, const Refusals& refusals,
                       std::optional<contract::Fed> fed, types::KeyWriter& keys,
                       contract::RespSink& reply);
-  Outcome run_transaction(const WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
+  Outcome run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
                           contract::RespSink& reply);
   bool latch_failure(const PoolOutcome& outcome);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);

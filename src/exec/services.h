@@ -5,6 +5,9 @@
 #include "src/data/services.h"
 #include "src/exec/couriers.h"
 
+namespace ingot::access {
+class Users;
+}
 namespace ingot::contract {
 class ClientRegistry;
 class RunningServer;
@@ -16,6 +19,7 @@ namespace ingot::exec {
 struct Services {
   data::Services data;
   contract::ClientRegistry& clients;
+  access::Users& users;
   contract::RunningServer& server;
   const contract::Table& table;
   contract::Channels& channels;

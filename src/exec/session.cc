@@ -47,6 +47,14 @@ std::shared_ptr<net::ArgumentSink> Session::argument_sink(std::span<const std::s
       args.size() != static_cast<size_t>(row->value_index) || closing_) {
     return nullptr;
   }
+  // What will be refused is not written. An EXEC may have the client, so it is asked with a lock.
+  const access::AccountPtr account = client_->account();
+  if (!account->is_unrestricted()) {
+    std::vector<std::string_view> with_value(args.begin(), args.end());
+    with_value.emplace_back();
+    const access::CommandIds& ids = services_.users.ids();
+    if (!access::check(*account->user(), ids, *row, with_value).is_allowed()) return nullptr;
+  }
   return std::make_shared<data::BuiltArgument>(services_.data, thread_, bytes);
 }
 
@@ -100,6 +108,7 @@ void Session::advance() {
   while (!inbox_.empty() && !exclusive_ && !closing_ && !output_full()) {
     Incoming& incoming = inbox_.front();
     if (dispatch(incoming.batch, incoming.batch->commands[incoming.next]) == Step::kWait) break;
+    checked_.reset();
     if (++incoming.next == incoming.batch->commands.size()) inbox_.pop_front();
   }
   if (inbox_.empty() && !exclusive_ && !closing_ && !protocol_error_.empty()) {
@@ -276,6 +285,7 @@ void Session::on_read_done(const SlotPtr& slot) {
 
 void Session::end_exclusive() {
   exclusive_ = false;
+  tell_connection();
   if (client_->close_after_reply) closing_ = true;
   if (connection_ != nullptr) advance();
 }

@@ -10,11 +10,13 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "net/connection.h"
+#include "src/access/users.h"
 #include "src/contract/client.h"
 #include "src/contract/context.h"
 #include "src/contract/reply.h"
@@ -22,6 +24,7 @@
 #include "src/contract/table.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "src/exec/permission.h"
 #include "src/exec/services.h"
 #include "src/exec/writer.h"
 
@@ -80,8 +83,20 @@ class Session : public net::Handler,
 
   // --- session_dispatch.cc: routing
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
+  void note_command(const contract::Resolved& resolved);
+  void answer_error(const contract::QueuedCommand& queued, std::string_view error);
   bool debug_allowed() const;
+  void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
+  // --- session_permission.cc: what a client of a restricted user may do
+  const access::User& user();
+  Step check_permission(const contract::QueuedCommand& command, std::string* error);
+  bool is_long_check(const contract::QueuedCommand& command);
+  void check_in_pool(const contract::QueuedCommand& command);
+  std::string permission_error(const contract::QueuedCommand& command);
+  std::string unreadable_error(const contract::QueuedCommand& command);
+  TransactionPermission transaction_permission();
+
   void reject(const contract::CommandRow* row, std::string_view error);
   Step route(const contract::QueuedCommand& queued);
   void enqueue_in_multi(contract::QueuedCommand queued);
@@ -105,7 +120,7 @@ class Session : public net::Handler,
                 storage::KeyProbe* probe);
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
-                        const contract::QueuedCommand& exec);
+                        TransactionPermission permission, const contract::QueuedCommand& exec);
   struct PoolRead;
   static storage::ReadRing::Work look_up(PoolRead read);
   static void run_in_pool(PoolRead read);
@@ -121,6 +136,14 @@ class Session : public net::Handler,
   net::Connection* connection_;  // null once closed
   net::IoThread& thread_;
   const std::shared_ptr<contract::Client> client_;
+  std::shared_ptr<const access::User> user_;  // as the client's account was at
+  uint64_t user_version_ = 0;                 // this version; only asked for when it is restricted
+  // What the pool found about the command that is next.
+  struct Checked {
+    std::string error;  // empty: it may run
+    TransactionPermission transaction;
+  };
+  std::optional<Checked> checked_;
 
   struct Incoming {
     net::BatchPtr batch;

@@ -11,6 +11,7 @@
 namespace ingot::exec {
 
 using contract::CommandRow;
+using contract::is_exec;
 using contract::QueuedCommand;
 
 namespace {
@@ -35,10 +36,6 @@ constexpr std::string_view kDebugForbidden =
     "can run it from a local connection, otherwise you need to set this option in the "
     "configuration file, and then restart the server.";
 
-bool is_exec(const CommandRow& row) {
-  return std::holds_alternative<contract::Control>(row.handler);
-}
-
 }  // namespace
 
 bool Session::silent() const {
@@ -57,6 +54,24 @@ void Session::after_command(bool is_about_client) {
   if (client_->reply_mode == ReplyMode::kSkipNext) client_->reply_mode = ReplyMode::kSkipThis;
 }
 
+void Session::note_command(const contract::Resolved& resolved) {
+  client_->last_command.store(resolved.parent != nullptr ? resolved.parent : resolved.row,
+                              std::memory_order_relaxed);
+  client_->last_subcommand.store(resolved.parent != nullptr ? resolved.row : nullptr,
+                                 std::memory_order_relaxed);
+}
+
+// The answer of a command that fails as if it had run.
+void Session::answer_error(const QueuedCommand& queued, std::string_view error) {
+  contract::EncodedReply reply;
+  contract::RespSink sink(reply, client_->resp);
+  Accounting accounting(services_,
+                        {.row = *queued.row, .command = *queued.command, .client = *client_});
+  sink.error(error);
+  accounting.kept(sink, nullptr);
+  if (!silent()) answer(std::move(reply));
+}
+
 Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& command) {
   std::string resolve_error;
   contract::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
@@ -65,7 +80,19 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     connection_->close();
     return Step::kTaken;
   }
+  const bool restricted = !client_->own_account().is_unrestricted();
+  // Whoever deleted the user ends the connection, or has it already.
+  if (restricted && client_->own_account().is_deleted()) {
+    closing_ = true;
+    connection_->close();
+    return Step::kTaken;
+  }
+  if (resolved.row != nullptr) note_command(resolved);
+  QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
   std::string error = command.refused ? contract::kOutOfMemory : refusal(resolved, resolve_error);
+  if (restricted && error.empty() && check_permission(queued, &error) == Step::kWait) {
+    return Step::kWait;
+  }
   if (!error.empty()) {
     // An EXEC that is refused forgets what was watched: WATCH first.
     if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
@@ -76,13 +103,14 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     return Step::kTaken;
   }
   const bool is_about_client = resolved.parent != nullptr && resolved.parent->name == "client";
-  QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
-  client_->last_command.store(resolved.parent != nullptr ? resolved.parent : resolved.row,
-                              std::memory_order_relaxed);
-  client_->last_subcommand.store(resolved.parent != nullptr ? resolved.row : nullptr,
-                                 std::memory_order_relaxed);
   if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
+    after_command();
+    return Step::kTaken;
+  }
+  if (restricted) error = unreadable_error(queued);
+  if (!error.empty()) {
+    answer_error(queued, error);
     after_command();
     return Step::kTaken;
   }
@@ -97,12 +125,23 @@ bool Session::debug_allowed() const {
          (permission == settings::Permission::kLocal && client_->is_local());
 }
 
+// How much the client may send depends on whether it had to authenticate, and has.
+void Session::tell_connection() {
+  if (connection_ == nullptr) return;
+  connection_->set_authenticated(client_->authenticated ||
+                                 !services_.users.default_account()->needs_password());
+}
+
 std::string Session::refusal(const contract::Resolved& resolved, const std::string& resolve_error) {
   if (!resolve_error.empty()) return resolve_error;
   if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
   uint32_t flags = resolved.row->flags;
-  if (!client_->authenticated && (flags & contract::flag::kNoAuth) == 0) {
-    return "NOAUTH Authentication required.";
+  if (!client_->authenticated) {
+    tell_connection();
+    if (services_.users.default_account()->needs_password() &&
+        (flags & contract::flag::kNoAuth) == 0) {
+      return "NOAUTH Authentication required.";
+    }
   }
   if (!resolved.row->from_subscribers && client_->resp == 2 && client_->is_subscriber()) {
     return "ERR Can't execute '" + contract::full_name(resolved.parent, *resolved.row) +
@@ -258,7 +297,8 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   if (all_reads && !watching_) {
     if (assembling_ || job_in_flight_) return Step::kWait;
     pending_bytes_ += queued_bytes_;
-    read_transaction(std::move(client_->queue), queued);
+    TransactionPermission permission = transaction_permission();
+    read_transaction(std::move(client_->queue), std::move(permission), queued);
     discard_transaction();
     return Step::kTaken;
   }
@@ -269,7 +309,8 @@ Session::Step Session::exec(const QueuedCommand& queued) {
             .resp = client_->resp,
             .remembers_reads = contract::remembers_reads(client_->tracking),
             .silent = silent(),
-            .transaction = client_->queue};
+            .transaction = client_->queue,
+            .permission = transaction_permission()};
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
   pending_bytes_ += queued_bytes_;
   watching_ = false;  // the writer forgets them
@@ -311,6 +352,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   contract::EncodedReply reply;
   bool in_multi = client_->in_multi;
   run(&reply);
+  tell_connection();
   if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
   if (!silent() || row.pushes) answer(std::move(reply));
   if (client_->close_after_reply) closing_ = true;

@@ -31,7 +31,8 @@ struct Session::PoolRead {
   std::shared_ptr<Session> session;
   SlotPtr slot;
   std::vector<QueuedCommand> commands;
-  std::optional<QueuedCommand> exec;  // nothing: a single command
+  std::optional<QueuedCommand> exec;      // nothing: a single command
+  TransactionPermission permission = {};  // of it
   std::shared_ptr<const data::View> view;
   int db = session->client_->db;
   int resp = session->client_->resp;
@@ -73,6 +74,13 @@ struct Session::PoolRead {
   bool run_one(const QueuedCommand& queued, contract::RespSink& reply,
                contract::EncodedReply* out) {
     Services& services = session->services_;
+    if (exec) {
+      const std::string denied = permission.check(services, session->client_->id, next, queued);
+      if (!denied.empty()) {
+        reply.error(denied);
+        return true;
+      }
+    }
     const bool waits = storage::NoWaitReads::current() == nullptr;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(),
                                waits ? Tier::kDisk : Tier::kCacheOnly);
@@ -182,6 +190,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                 .slot = open_slot(),
                 .commands = {queued},
                 .exec = std::nullopt,
+                .permission = {},
                 .view = run_view_};
   if (queued.command->args.size() > contract::kWalkedAtOnce) {
     return services_.data.readers.submit(
@@ -203,7 +212,8 @@ void Session::read_in_pool(const QueuedCommand& queued) {
            });
 }
 
-void Session::read_transaction(std::vector<QueuedCommand> transaction, const QueuedCommand& exec) {
+void Session::read_transaction(std::vector<QueuedCommand> transaction,
+                               TransactionPermission permission, const QueuedCommand& exec) {
   if (client_->gone) return;
   if (client_->tracking != 0) {
     for (const QueuedCommand& queued : transaction) remember_reads(queued);
@@ -213,6 +223,7 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction, const Que
                 .slot = open_slot(),
                 .commands = std::move(transaction),
                 .exec = exec,
+                .permission = std::move(permission),
                 .view = services_.data.store.view()};
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }

@@ -17,6 +17,7 @@
 #include "src/contract/client.h"
 #include "src/contract/context.h"
 #include "src/contract/reply.h"
+#include "src/exec/permission.h"
 
 namespace ingot::exec {
 
@@ -38,6 +39,7 @@ struct Unit {
   bool remembers_reads = false;                      // its client tracks what it reads
   bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
+  TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};

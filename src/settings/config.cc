@@ -12,6 +12,7 @@
 #include "src/settings/config_rewrite.h"
 #include "src/settings/setting_pattern.h"
 #include "src/settings/setting_values.h"
+#include "src/settings/whole_file.h"
 
 namespace ingot::settings {
 namespace {
@@ -74,7 +75,7 @@ Error Config::load(std::span<const std::string> arguments) {
   if (line.from_stdin) text.append(std::istreambuf_iterator<char>(std::cin), {});
   if (!line.options.empty()) text += '\n' + line.options;
 
-  Loader loader(version_);
+  Loader loader(version_, check_user_);
   if (Error error = loader.load(text)) return error;
   if (Error error = loader.finish()) return error;
   file_ = line.file;
@@ -148,7 +149,13 @@ Error Config::rewrite() {
         row->name == "dir" || print_value(*row, *now) != print_value(*row, defaults);
     file->put(*row, file_lines(*row, *now), differs);
   }
-  if (Error error = file->write(file_)) return "ERR Rewriting config file: " + *error;
+  if (describe_users_) {
+    auto users = now->aclfile.empty() ? describe_users_() : std::vector<std::string>();
+    if (!users) return "ERR Rewriting config file: " + users.error();
+    file->put_users(std::move(*users));
+  }
+  if (Error error = replace_file(file_, file->text()))
+    return "ERR Rewriting config file: " + *error;
   return {};
 }
 

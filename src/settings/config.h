@@ -1,9 +1,11 @@
 // The configuration: loaded at the start, read by everybody, changed by CONFIG SET, written back by
 // CONFIG REWRITE.
 //
-// Threads: load() and on_change() before the other threads start; everything else by any thread.
+// Threads: load(), on_change() and their like before the other threads start; everything else by
+// any thread.
 #pragma once
 
+#include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -31,6 +33,13 @@ struct Refusal {
 using ApplyChange =
     std::function<std::optional<Refusal>(const Settings& before, const Settings& after)>;
 
+// Why the server would not take a "user" line, which is given without that word. Called while the
+// settings are loaded; `settings` are those of the lines before.
+using CheckUser =
+    std::function<Error(const Settings& settings, std::span<const std::string> words)>;
+// The "user" lines that make the users what they are, or why there are none that do.
+using DescribeUsers = std::function<std::expected<std::vector<std::string>, std::string>()>;
+
 class Config {
  public:
   // `version` is Ingot's own, for error messages.
@@ -41,6 +50,8 @@ class Config {
   [[nodiscard]] Error load(std::span<const std::string> arguments);
 
   void on_change(ApplyChange apply) { apply_ = std::move(apply); }
+  void check_users_by(CheckUser check) { check_user_ = std::move(check); }
+  void describe_users_by(DescribeUsers describe) { describe_users_ = std::move(describe); }
 
   // The state now; it never changes, so keep it no longer than needed. Takes a lock: hot code
   // keeps its own copy of what it needs and learns of changes through on_change().
@@ -71,6 +82,8 @@ class Config {
   std::string file_;
   std::vector<std::string> without_meaning_;
   ApplyChange apply_;
+  CheckUser check_user_;
+  DescribeUsers describe_users_;
 
   std::mutex change_mutex_;  // held by set() and rewrite() throughout, before mutex_
   mutable std::mutex mutex_;

@@ -27,7 +27,8 @@ bool is_obsolete(std::string_view name) {
 
 }  // namespace
 
-Loader::Loader(std::string version) : version_(std::move(version)) {
+Loader::Loader(std::string version, CheckUser check_user)
+    : version_(std::move(version)), check_user_(std::move(check_user)) {
   settings_.dir = std::filesystem::current_path().string();
 }
 
@@ -82,10 +83,18 @@ Error Loader::apply(const std::vector<std::string>& words) {
   }
   if (name == "sentinel" && words.size() > 1)
     return "sentinel directive while not in sentinel mode";
-  // To go on without them would open what they close, or lack what they bring.
-  if (name == "user" && words.size() > 1) return "ACL users are not supported";
+  if (name == "user" && words.size() > 1) return add_user(std::span(words).subspan(1));
+  // To go on without them would lack what they bring.
   if (name == "loadmodule" && words.size() > 1) return "Modules are not supported";
   return std::string(kBadDirective);
+}
+
+Error Loader::add_user(std::span<const std::string> words) {
+  if (check_user_) {
+    if (Error why = check_user_(settings_, words)) return why;
+  }
+  settings_.users.emplace_back(words.begin(), words.end());
+  return {};
 }
 
 Error Loader::include(const std::string& path, int depth) {

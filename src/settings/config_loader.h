@@ -2,10 +2,12 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/settings/config.h"
 #include "src/settings/setting_rows.h"
 
 namespace ingot::settings {
@@ -14,7 +16,8 @@ namespace ingot::settings {
 class Loader {
  public:
   // `version` stands in error messages: "0.1.0".
-  explicit Loader(std::string version);
+  // `check_user` may be empty.
+  explicit Loader(std::string version, CheckUser check_user = {});
 
   // Reads the lines and the files that they include. The error is what to print before giving up:
   // where it is wrong, and why.
@@ -30,11 +33,13 @@ class Loader {
  private:
   Error load_lines(std::string_view text, int depth);
   Error apply(const std::vector<std::string>& words);
+  Error add_user(std::span<const std::string> words);
   Error include(const std::string& path, int depth);
   void note_without_meaning(std::string_view name);
   std::string fatal(std::string_view where, std::string_view why) const;
 
-  std::string version_;
+  const std::string version_;
+  const CheckUser check_user_;
   Settings settings_;
   std::set<const SettingRow*> seen_;
   std::vector<std::string> without_meaning_;

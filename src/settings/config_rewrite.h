@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/settings/setting_rows.h"
@@ -21,17 +22,19 @@ class RewrittenFile {
   // when `must_be_there`. Lines that set it and are left over vanish.
   void put(const SettingRow& row, std::vector<std::string> lines, bool must_be_there);
 
-  std::string text() const;  // with several empty lines in a row made one
+  // The same for "user" lines, which are no setting.
+  void put_users(std::vector<std::string> lines) { put_at(user_places_, std::move(lines), true); }
 
-  // Replaces the file, so that whoever reads it, even after a power loss, sees the old or the new
-  // one. The error is the system's.
-  [[nodiscard]] Error write(const std::string& path) const;
+  std::string text() const;  // with several empty lines in a row made one
 
  private:
   void add_line(std::string_view line);
+  void put_at(const std::vector<size_t>& places, std::vector<std::string> lines,
+              bool must_be_there);
 
   std::vector<std::string> lines_;
   std::map<const SettingRow*, std::vector<size_t>> places_;  // lines that set it
+  std::vector<size_t> user_places_;
   bool has_marker_ = false;
 };
 

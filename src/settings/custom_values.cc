@@ -63,7 +63,7 @@ Error parse_dir(const SettingRow&, Settings& settings, Values values, bool) {
   if (values[0].empty()) return std::strerror(ENOENT);
   if (error) return std::strerror(error.value());
   if (!std::filesystem::is_directory(real, error)) return std::strerror(ENOTDIR);
-  if (access(real.c_str(), X_OK) != 0) return std::strerror(errno);
+  if (::access(real.c_str(), X_OK) != 0) return std::strerror(errno);
   settings.dir = real.string();
   return {};
 }

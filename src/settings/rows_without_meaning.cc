@@ -86,7 +86,6 @@ constexpr EnumName kFacilityNames[] = {{"user", 0},   {"local0", 1}, {"local1", 
                                        {"local5", 6}, {"local6", 7}, {"local7", 8}};
 constexpr EnumName kDisklessLoadNames[] = {{"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}};
 constexpr EnumName kOomScoreNames[] = {{"no", 0}, {"yes", 1}, {"relative", 1}, {"absolute", 2}};
-constexpr EnumName kAclPubsubNames[] = {{"allchannels", 0}, {"resetchannels", 1}};
 constexpr EnumName kSanitizeNames[] = {{"no", 0}, {"yes", 1}, {"clients", 2}};
 constexpr EnumName kPermissionNames[] = {{"no", 0}, {"yes", 1}, {"local", 2}};
 constexpr EnumName kEndpointNames[] = {{"ip", 0}, {"hostname", 1}, {"unknown-endpoint", 2}};
@@ -103,11 +102,6 @@ Error check_no_defrag(std::string_view value) {
 Error check_no_cluster(std::string_view value) {
   if (value == "no") return {};
   return "Ingot does not serve cluster mode yet";
-}
-
-Error check_no_acl_file(std::string_view value) {
-  if (value.empty()) return {};
-  return "ACL users are not supported";
 }
 
 Error check_append_name(std::string_view value) {
@@ -254,9 +248,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("aof-disable-auto-gc", "no"),
 
     // Security
-    text("aclfile", "", kImmutable, check_no_acl_file),
-    integer("acllog-max-len", "128", 0, kLongMax),
-    choice("acl-pubsub-default", "resetchannels", kAclPubsubNames),
     choice("enable-module-command", "no", kPermissionNames, kImmutable),
 
     // Network

@@ -112,6 +112,8 @@ constexpr EnumName kSupervisedNames[] = {
 constexpr EnumName kPermissionNames[] = {named("no", Permission::kNo),
                                          named("yes", Permission::kYes),
                                          named("local", Permission::kLocal)};
+constexpr EnumName kAclPubsubNames[] = {named("allchannels", AclPubsub::kAllChannels),
+                                        named("resetchannels", AclPubsub::kResetChannels)};
 constexpr EnumName kEngineNames[] = {{"rocksdb", 0}, {"leveldb", 1}, {"memory", 2}};
 constexpr EnumName kCompressionNames[] = {{"none", 0}, {"snappy", 1}, {"lz4", 2}, {"zstd", 3}};
 
@@ -186,6 +188,9 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::databases>("databases", 1, kIntMax, kImmutable),
 
     text("requirepass", &S::requirepass),
+    text("aclfile", &S::aclfile, kImmutable),
+    integer<&S::acllog_max_len>("acllog-max-len", 0, kLongMax, kUnsigned),
+    choice<&S::acl_pubsub_default>("acl-pubsub-default", kAclPubsubNames),
     choice<&S::enable_debug_command>("enable-debug-command", kPermissionNames, kImmutable),
     choice<&S::enable_protected_configs>("enable-protected-configs", kPermissionNames, kImmutable),
 

@@ -25,6 +25,8 @@ enum class ReadIo : uint8_t { kAuto, kUring, kThreads };  // auto: io_uring wher
 enum class KeyCount : uint8_t { kExact, kEstimate };  // exact: it counts the keys
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
+// The channels that a new user may listen on.
+enum class AclPubsub : uint8_t { kAllChannels, kResetChannels };
 // Who may use a feature that can harm the machine.
 enum class TlsAuthClients : uint8_t { kNo, kYes, kOptional };
 enum class Permission : uint8_t { kNo, kYes, kLocal };  // local: loopback and unix socket only
@@ -112,7 +114,11 @@ struct Settings {
   int databases = 16;
 
   // Security
-  std::string requirepass;  // empty: no password
+  std::string requirepass;                      // empty: no password
+  std::vector<std::vector<std::string>> users;  // "user" lines: a name and its rules
+  std::string aclfile;                          // from `dir` on; empty: none
+  uint64_t acllog_max_len = 128;
+  AclPubsub acl_pubsub_default = AclPubsub::kResetChannels;
   // rename-command: from, to ("" removes). Checked against the command table by the server.
   std::vector<std::pair<std::string, std::string>> renamed_commands;
   Permission enable_debug_command = Permission::kNo;

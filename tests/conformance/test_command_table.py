@@ -18,7 +18,7 @@ FAMILIES = """
     hscan hrandfield
     multi exec discard watch unwatch
     subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe publish spublish pubsub
-    auth client echo hello ping quit reset select
+    acl auth client echo hello ping quit reset select
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
     migrate
     replicaof debug cluster readonly

@@ -32,6 +32,10 @@ TEST_CASE("fuzz: configurations", "[fuzz]") {
   replay("config", config);
 }
 
+TEST_CASE("fuzz: rules of users", "[fuzz]") {
+  replay("acl", acl);
+}
+
 TEST_CASE("fuzz: payloads of RESTORE", "[fuzz]") {
   replay("restore", restore);
 }

@@ -15,6 +15,10 @@ void resp(std::string_view input);
 // Each line is a CONFIG SET, too.
 void config(std::string_view input);
 
+// Rules of ACL SETUSER, one a line, and all of it as an ACL file: what was accepted is described by
+// rules that come to the same, and what was refused has changed nothing.
+void acl(std::string_view input);
+
 // What stands before the footer of RESTORE's payload, behind a byte of options: what was stored is
 // sound, and the same when it is dumped and restored again.
 void restore(std::string_view input);

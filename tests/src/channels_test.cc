@@ -21,8 +21,8 @@ Names receivers(const Channels& channels, int thread, std::string_view channel,
 }
 
 struct Clients {
-  Client a{1, "a", "l", -1, false, 0};
-  Client b{2, "b", "l", -1, false, 0};
+  Client a{1, "a", "l", -1, false, 0, nullptr};
+  Client b{2, "b", "l", -1, false, 0, nullptr};
   Clients() { b.thread_index = 1; }
 };
 

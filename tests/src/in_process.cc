@@ -52,6 +52,7 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
                                               .config = config_,
                                               .stats = stats_},
                                      .clients = clients_,
+                                     .users = users_,
                                      .server = stub_,
                                      .table = table_,
                                      .channels = channels_,
@@ -163,8 +164,9 @@ class InProcessClient::FakeConnection : public net::Connection {
 
 InProcessClient::InProcessClient(InProcess& server)
     : server_(server), connection_(std::make_unique<FakeConnection>(server.thread_)) {
-  auto client = std::make_shared<contract::Client>(server.clients_.next_id(), "127.0.0.1:1",
-                                                   "127.0.0.1:2", -1, false, server.now_ms);
+  auto client =
+      std::make_shared<contract::Client>(server.clients_.next_id(), "127.0.0.1:1", "127.0.0.1:2",
+                                         -1, false, server.now_ms, server.users_.default_account());
   client->authenticated = true;
   session_ =
       std::make_shared<exec::Session>(server.services(), *server.writer_, *connection_, client);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "net/connection.h"
+#include "src/access/users.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
@@ -94,6 +95,7 @@ class InProcess {
   contract::ClientRegistry clients_;
   StubServer stub_;
   contract::Table table_{commands::all_families()};
+  access::Users users_{commands::all_families()};
   contract::Channels channels_;
   contract::Tracking tracking_;
   exec::Couriers couriers_{channels_, tracking_, clients_};

@@ -80,7 +80,8 @@ TEST_CASE("the registry lists clients by id and forgets the connection of one th
   ClientRegistry registry;
   std::vector<std::shared_ptr<Client>> clients;
   for (int i = 0; i < 3; ++i) {
-    clients.push_back(std::make_shared<Client>(registry.next_id(), "peer", "local", 5, false, 0));
+    clients.push_back(
+        std::make_shared<Client>(registry.next_id(), "peer", "local", 5, false, 0, nullptr));
     clients.back()->kill = [] {};
   }
   registry.add(clients[2]);

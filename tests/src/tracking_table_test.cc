@@ -87,8 +87,8 @@ TEST_CASE("modes tell whether a read is remembered", "[tracking]") {
 
 TEST_CASE("clients that track stand with their thread and their prefixes", "[tracking]") {
   contract::Tracking tracking;
-  contract::Client a(1, "a", "l", -1, false, 0);
-  contract::Client b(2, "b", "l", -1, false, 0);
+  contract::Client a(1, "a", "l", -1, false, 0, nullptr);
+  contract::Client b(2, "b", "l", -1, false, 0, nullptr);
   b.thread_index = 3;
   tracking.enable(a, {.mode = contract::tracks::kBroadcast, .prefixes = {"x", "y"}});
   tracking.enable(b, {.mode = contract::tracks::kBroadcast, .prefixes = {"x"}});

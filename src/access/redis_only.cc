@@ -1,0 +1,63 @@
+// The list of what only Redis has, by name.
+#include "src/access/redis_only.h"
+
+#include "src/contract/row.h"
+
+namespace ingot::access {
+namespace {
+
+using namespace contract::acl;
+
+constexpr RedisOnly kCommands[] = {
+    {"bgrewriteaof", kAdmin | kSlow | kDangerous},
+    {"client|pause", kAdmin | kSlow | kDangerous | kConnection},
+    {"client|unblock", kAdmin | kSlow | kDangerous | kConnection},
+    {"client|unpause", kAdmin | kSlow | kDangerous | kConnection},
+    {"eval", kSlow | kScripting},
+    {"eval_ro", kSlow | kScripting},
+    {"evalsha", kSlow | kScripting},
+    {"evalsha_ro", kSlow | kScripting},
+    {"failover", kAdmin | kSlow | kDangerous},
+    {"fcall", kSlow | kScripting},
+    {"fcall_ro", kSlow | kScripting},
+    {"function", kSlow},
+    {"function|delete", kWrite | kSlow | kScripting},
+    {"function|dump", kSlow | kScripting},
+    {"function|flush", kWrite | kSlow | kScripting},
+    {"function|help", kSlow | kScripting},
+    {"function|kill", kSlow | kScripting},
+    {"function|list", kSlow | kScripting},
+    {"function|load", kWrite | kSlow | kScripting},
+    {"function|restore", kWrite | kSlow | kScripting},
+    {"function|stats", kSlow | kScripting},
+    {"lolwut", kRead | kFast},
+    {"memory|doctor", kSlow},
+    {"memory|malloc-stats", kSlow},
+    {"memory|stats", kSlow},
+    {"module", kSlow},
+    {"module|help", kSlow},
+    {"module|list", kAdmin | kSlow | kDangerous},
+    {"module|load", kAdmin | kSlow | kDangerous},
+    {"module|loadex", kAdmin | kSlow | kDangerous},
+    {"module|unload", kAdmin | kSlow | kDangerous},
+    {"monitor", kAdmin | kSlow | kDangerous},
+    {"psync", kAdmin | kSlow | kDangerous},
+    {"replconf", kAdmin | kSlow | kDangerous},
+    {"restore-asking", kKeyspace | kWrite | kSlow | kDangerous},
+    {"script", kSlow},
+    {"script|debug", kSlow | kScripting},
+    {"script|exists", kSlow | kScripting},
+    {"script|flush", kSlow | kScripting},
+    {"script|help", kSlow | kScripting},
+    {"script|kill", kSlow | kScripting},
+    {"script|load", kSlow | kScripting},
+    {"sync", kAdmin | kSlow | kDangerous},
+};
+
+}  // namespace
+
+std::span<const RedisOnly> redis_only_commands() {
+  return kCommands;
+}
+
+}  // namespace ingot::access
