@@ -14,6 +14,7 @@
 #include "src/contract/args.h"
 #include "src/contract/client.h"
 #include "src/contract/client_registry.h"
+#include "src/contract/command_caller.h"
 #include "src/contract/reply.h"
 #include "src/contract/row.h"
 #include "src/contract/running_server.h"
@@ -22,6 +23,9 @@
 // Of the floors above: handlers hand these on, and need not know what is in them.
 namespace ingot::settings {
 class Config;
+}
+namespace ingot::script {
+class Scripts;
 }
 namespace ingot::data {
 class BuiltArgument;
@@ -41,7 +45,9 @@ class ReadContext {
   const settings::Config& config;
   data::Services& data;  // for replies that are sorted or streamed
   RunningServer& server;
+  script::Scripts& scripts;
   uint64_t client_id;
+  CommandCaller* caller = nullptr;  // of those that run scripts (CommandRow::runs_script)
   // The state that is read, for replies that go on reading after the command returned (streams).
   // Null inside EXEC with writes and in a probe without a snapshot.
   std::shared_ptr<const data::View> view;
@@ -77,6 +83,9 @@ class WriteContext {
   const settings::Config& config;
   data::Services& data;  // for values that are built beside the writer
   Channels& channels;
+  script::Scripts& scripts;
+  uint64_t client_id;
+  CommandCaller* caller = nullptr;  // of those that run scripts (CommandRow::runs_script)
 
   // The large argument that is in the engine already instead of standing among the arguments, or
   // null.
@@ -139,6 +148,7 @@ class SessionContext {
   Tracking& tracking;
   const Table& table;
   RunningServer& server;
+  script::Scripts& scripts;
   bool in_exec = false;
 };
 

@@ -44,6 +44,8 @@ class ReplySink {
   virtual void verbatim(std::string_view format, std::string_view text) = 0;
   virtual void attribute(uint64_t pairs) = 0;
   virtual int version() const = 0;  // 2 or 3: HELLO and DEBUG PROTOCOL ask
+  // For those who keep replies whole and take no stream(): how much they keep. 0: streams are fine.
+  virtual uint64_t keeps_bytes_max() const { return 0; }
   // HELLO: what follows is encoded in the new version. Means nothing to a sink that does not
   // encode.
   virtual void set_version(int) {}

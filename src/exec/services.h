@@ -11,6 +11,10 @@ class RunningServer;
 class Table;
 }  // namespace ingot::contract
 
+namespace ingot::script {
+class Scripts;
+}
+
 namespace ingot::exec {
 
 struct Services {
@@ -21,6 +25,7 @@ struct Services {
   contract::Channels& channels;
   contract::Tracking& tracking;
   Couriers& couriers;
+  script::Scripts& scripts;
 };
 
 }  // namespace ingot::exec
