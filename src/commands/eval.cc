@@ -25,13 +25,8 @@ void run_script(Context& ctx, const ScriptPtr& script, const ScriptArgs& args, M
     }
     flags |= script::flag::kNoWrites;
   }
-  const bool dry = is_dry(ctx);
-  run_leased(ctx,
-             {.client_id = ctx.client_id,
-              .kind = script::LuaHost::Kind::kScripts,
-              .holds_writer = std::is_same_v<Context, WriteContext> && !dry,
-              .is_dry = dry},
-             args, flags, [&](script::LuaHost& host, const script::Invocation& invocation) {
+  run_leased(ctx, {.kind = script::LuaHost::Kind::kScripts}, args, flags,
+             [&](script::LuaHost& host, const script::Invocation& invocation) {
                if (is_new) {
                  const std::string error = host.compile(*script);
                  if (!error.empty()) {
@@ -152,9 +147,8 @@ constexpr CommandRow kEvalshaReading = reading_row(kRows[2], evalsha_reading);
 const CommandRow* if_eval_reads(const script::Scripts&, Args args) {
   if (!args[1].starts_with("#!")) return nullptr;
   std::string error;
-  const ScriptPtr script = script::read_script(args[1], &error);
-  const bool reads = script != nullptr && (script->flags & script::flag::kNoWrites) != 0;
-  return reads ? &kEvalReading : nullptr;
+  const auto flags = script::declared_flags(args[1], &error);
+  return flags && (*flags & script::flag::kNoWrites) != 0 ? &kEvalReading : nullptr;
 }
 
 const CommandRow* if_evalsha_reads(const script::Scripts& scripts, Args args) {

@@ -65,18 +65,13 @@ void call_function(Context& ctx, Args args, Mode mode) {
   if (std::is_same_v<Context, ReadContext> && !reads) {
     return ctx.reply.error("TRYAGAIN The function was replaced while its call waited");
   }
-  const bool dry = is_dry(ctx);
-  run_leased(ctx,
-             {.client_id = ctx.client_id,
-              .kind = script::LuaHost::Kind::kFunctions,
-              .name = found.function->name,
-              .command = args,
-              .holds_writer = std::is_same_v<Context, WriteContext> && !dry,
-              .is_dry = dry},
-             *parsed, found.function->flags,
-             [&](script::LuaHost& host, const script::Invocation& invocation) {
-               return host.run(found, invocation);
-             });
+  run_leased(
+      ctx,
+      {.kind = script::LuaHost::Kind::kFunctions, .name = found.function->name, .command = args},
+      *parsed, found.function->flags,
+      [&](script::LuaHost& host, const script::Invocation& invocation) {
+        return host.run(found, invocation);
+      });
 }
 
 void fcall(WriteContext& ctx, Args args) {

@@ -51,17 +51,14 @@ constexpr CommandRow reading_row(const CommandRow& row, contract::ReadHandler ha
   return variant;
 }
 
-inline bool is_dry(const ReadContext&) {
-  return false;
-}
-inline bool is_dry(const WriteContext& ctx) {
-  return ctx.is_dry;
-}
-
 // `run(host, invocation)` runs it there.
 template <typename Context, typename Run>
-void run_leased(Context& ctx, const script::RunInfo& info, const ScriptArgs& args, uint32_t flags,
+void run_leased(Context& ctx, script::RunInfo info, const ScriptArgs& args, uint32_t flags,
                 const Run& run) {
+  using Place = contract::CommandCaller::Place;
+  info.client_id = ctx.client_id;
+  info.holds_writer = ctx.caller->place() == Place::kWriter;
+  info.is_dry = ctx.caller->place() == Place::kDry;
   script::Scripts::Lease lease(ctx.scripts, info);
   if (lease.host() == nullptr) return ctx.reply.error(contract::kOutOfMemory);
   const bool ended =
@@ -72,7 +69,6 @@ void run_leased(Context& ctx, const script::RunInfo& info, const ScriptArgs& arg
                                             .argv = args.argv,
                                             .no_writes = (flags & script::flag::kNoWrites) != 0,
                                             .allow_oom = (flags & script::flag::kAllowOom) != 0,
-                                            .is_dry = info.is_dry,
                                             .reply_bytes_max = ctx.scripts.reply_bytes_max()});
   if (!ended && lease.run().stopped()) {
     ctx.keys.data().latch_error({storage::Status::Code::kInvalid, "the server is shutting down"});

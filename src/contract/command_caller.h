@@ -55,6 +55,13 @@ class CommandCaller {
   // `*reply`. An error undoes that command alone. False: the run is given up (it is repeated when
   // blocks are there, or it was killed), and the script must not go on.
   [[nodiscard]] virtual bool call(const ScriptCall& call, std::string* reply) = 0;
+  // Where the script runs.
+  enum class Place : uint8_t {
+    kWriter,  // others' writes wait for it
+    kPool,
+    kDry,  // in the pool, for blocks alone: nothing of it is kept, and it may be cut short
+  };
+  virtual Place place() const = 0;
   // For math.random(): another for each unit, the same when that is repeated.
   virtual uint64_t seed() = 0;
   // Whether the client may run this; nothing when there is no such command.

@@ -61,14 +61,20 @@ class ReplySink {
     error(text);
     undoes_ = false;
   }
+  // The same, of an error that has been counted where it happened.
+  void repeated_error(std::string_view text) {
+    partial_error(text);
+    counts_ = false;
+  }
   void ok() { simple("OK"); }
 
   bool erred() const { return erred_; }
   bool undoes() const { return erred_ && undoes_; }
+  bool counts_error() const { return erred_ && counts_; }
   const std::string& last_error() const { return last_error_; }  // empty unless erred()
   void clear_erred() {
     erred_ = false;
-    undoes_ = true;
+    undoes_ = counts_ = true;
     last_error_.clear();
   }
 
@@ -78,6 +84,7 @@ class ReplySink {
  private:
   bool erred_ = false;
   bool undoes_ = true;
+  bool counts_ = true;
   std::string last_error_;
 };
 

@@ -22,6 +22,7 @@ class GroupCalls : public ScriptCalls {
         keys_(keys),
         bytes_before_(keys.overlay().bytes()) {}
 
+  Place place() const override { return Place::kWriter; }
   uint64_t seed() override;
   // What the last command asked for instead of answering, if anything.
   Wish take_wish() { return std::move(wish_); }

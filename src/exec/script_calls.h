@@ -74,6 +74,8 @@ class ReadCalls : public ScriptCalls {
   ReadCalls(Services& services, const contract::Client& client, int db, types::KeyReader& keys)
       : ScriptCalls(services, client, db, keys.data()), keys_(keys) {}
 
+  Place place() const override { return Place::kPool; }
+
  protected:
   bool run(const Call& call, const contract::ScriptCall& script,
            contract::ReplySink& reply) override;
@@ -89,6 +91,7 @@ class DryCalls : public ScriptCalls {
            data::Sandbox& sandbox)
       : ScriptCalls(services, client, db, sandbox.overlay()), seed_(seed), sandbox_(sandbox) {}
 
+  Place place() const override { return Place::kDry; }
   uint64_t seed() override { return seed_; }
 
  protected:

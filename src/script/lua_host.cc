@@ -168,7 +168,7 @@ void LuaHost::on_count(lua_State* lua, lua_Debug*) {
   if (host.loading_ != nullptr && is_late) host.end(lua, "FUNCTION LOAD timeout");
   if (host.invocation_ == nullptr) return;
   const contract::ScriptRun& run = host.invocation_->run;
-  if (run.stopped() || (host.invocation_->is_dry && is_late)) host.give_up(lua);
+  if (run.stopped() || (host.is_dry_ && is_late)) host.give_up(lua);
   if (run.killed()) host.end(lua, kKilled);
 }
 
@@ -261,6 +261,7 @@ bool LuaHost::run_pushed(std::string_view name, const Invocation& invocation, in
   lua_insert(lua_, 1);
   invocation_ = &invocation;
   random = invocation.caller.seed();
+  is_dry_ = invocation.caller.place() == contract::CommandCaller::Place::kDry;
   ends_ms_ = steady_ms() + kDryMs;
   const int failed = lua_pcall(lua_, arguments, 1, 1);
   invocation_ = nullptr;
@@ -272,13 +273,15 @@ bool LuaHost::run_pushed(std::string_view name, const Invocation& invocation, in
   may_exceed_ = true;
   if (failed != 0) {
     // Whatever it has written stays.
-    invocation.reply.partial_error(error_text(lua_, name));
+    const std::string text = error_text(lua_, name);
+    is_counted_error(lua_, -1) ? invocation.reply.repeated_error(text)
+                               : invocation.reply.partial_error(text);
   } else if (!reply_value(lua_, resp, invocation.reply_bytes_max, invocation.reply)) {
     invocation.reply.partial_error("ERR Error running script " + std::string(name) +
                                    ", its reply is too large");
   }
   may_exceed_ = false;
-  if (invocation.is_dry) lines_.clear();
+  if (is_dry_) lines_.clear();
   write_lines();
   return true;
 }

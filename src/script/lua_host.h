@@ -33,7 +33,6 @@ struct Invocation {
   contract::Args argv;
   bool no_writes = false;
   bool allow_oom = false;
-  bool is_dry = false;  // logs nothing
   uint64_t reply_bytes_max = UINT64_MAX;
 };
 
@@ -120,6 +119,7 @@ class LuaHost {
   bool over_ = false;
   std::string over_error_;
   bool given_up_ = false;
+  bool is_dry_ = false;
   std::vector<std::pair<settings::LogLevel, std::string>> lines_;
 };
 

@@ -34,6 +34,8 @@ int seed_random(lua_State* lua);  // math.randomseed()
 bool push_reply(lua_State* lua, std::string_view encoded);
 // Pushes {err = ...}; `text` as "-CODE message", or a message without a code.
 void push_error(lua_State* lua, std::string_view text);
+// Whether the value is an error that a command has told.
+bool is_counted_error(lua_State* lua, int index);
 // Replies with the value on top. False, and nothing was replied, if that is more than `bytes_max`.
 bool reply_value(lua_State* lua, int resp, uint64_t bytes_max, contract::ReplySink& reply);
 

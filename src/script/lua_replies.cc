@@ -265,7 +265,10 @@ class ReplyWriter {
     }
     if (!take(text().size())) return false;
     if (reply_ == nullptr) return true;
-    if (form == Form::kError) reply_->partial_error(without_line_breaks(text()));
+    if (form == Form::kError) {
+      const std::string said = without_line_breaks(text());
+      is_counted_error(lua_, -2) ? reply_->repeated_error(said) : reply_->partial_error(said);
+    }
     if (form == Form::kStatus) reply_->simple(without_line_breaks(text()));
     if (form == Form::kBigNumber) reply_->big_number(without_line_breaks(text()));
     return true;
@@ -313,6 +316,16 @@ class ReplyWriter {
 };
 
 }  // namespace
+
+bool is_counted_error(lua_State* lua, int index) {
+  if (!lua_istable(lua, index)) return false;
+  lua_pushvalue(lua, index);
+  lua_pushliteral(lua, "ignore_error_stats_update");
+  lua_rawget(lua, -2);
+  const bool is_counted = lua_toboolean(lua, -1) != 0;
+  lua_pop(lua, 2);
+  return is_counted;
+}
 
 bool push_reply(lua_State* lua, std::string_view encoded) {
   ReplyReader(lua, encoded).push();

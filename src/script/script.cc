@@ -59,29 +59,38 @@ std::string sha1_hex(std::string_view bytes) {
   return hex;
 }
 
-std::shared_ptr<const Script> read_script(std::string_view body, std::string* error) {
-  auto script = std::make_shared<Script>();
-  script->sha = sha1_hex(body);
-  script->body = body;
-  if (!body.starts_with("#!")) return script;
-  script->declares = true;
+std::optional<uint32_t> declared_flags(std::string_view body, std::string* error) {
   const auto shebang = read_shebang(body);
   if (!shebang) {
     *error = "ERR Invalid script shebang";
-    return nullptr;
+    return std::nullopt;
   }
   if (shebang->engine != "#!lua") {
     *error = "ERR Unexpected engine in script shebang: " + std::string(shebang->engine);
-    return nullptr;
+    return std::nullopt;
   }
+  uint32_t flags = 0;
   for (const std::string_view option : shebang->options) {
     if (!option.starts_with("flags=")) {
       *error = "ERR Unknown lua shebang option: " + std::string(option);
-      return nullptr;
+      return std::nullopt;
     }
-    *error = read_flags(option.substr(6), &script->flags);
-    if (!error->empty()) return nullptr;
+    *error = read_flags(option.substr(6), &flags);
+    if (!error->empty()) return std::nullopt;
   }
+  return flags;
+}
+
+std::shared_ptr<const Script> read_script(std::string_view body, std::string* error) {
+  auto script = std::make_shared<Script>();
+  script->declares = body.starts_with("#!");
+  if (script->declares) {
+    const auto flags = declared_flags(body, error);
+    if (!flags) return nullptr;
+    script->flags = *flags;
+  }
+  script->sha = sha1_hex(body);
+  script->body = body;
   return script;
 }
 

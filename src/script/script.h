@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,9 @@ struct Script {
   bool declares = false;  // its first line is "#!lua ...": it declares flags, if only none
   bool is_kept = false;   // by SCRIPT LOAD
 };
+
+// What the first line declares, of a script that begins with "#!"; as read_script().
+std::optional<uint32_t> declared_flags(std::string_view body, std::string* error);
 
 // `*error` is Redis' sentence when the first line cannot be understood.
 std::shared_ptr<const Script> read_script(std::string_view body, std::string* error);
