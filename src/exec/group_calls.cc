@@ -7,6 +7,9 @@ namespace ingot::exec {
 
 using contract::ScriptCall;
 
+// Each trip runs the script once more, from its beginning: then the writer does the work itself.
+constexpr size_t kPoolTripsMax = 16;
+
 // A script that has begun to write goes on, however much memory is used by others.
 const std::string* GroupCalls::refusal(const contract::CommandRow& row,
                                        const ScriptCall& script) const {
@@ -44,6 +47,7 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
   if (contract::is_write(call.row)) {
     Earlier earlier = earlier_runs(unit_, place_);
     earlier.may_block = false;
+    earlier.in_place = earlier.in_place || unit_.from_pool.size() >= kPoolTripsMax;
     wish_ = run_write(services_, call, earlier, keys_, reply);
     if (wish_.work) {
       // What the pool does outlives the strings of the script: it is asked again for, with

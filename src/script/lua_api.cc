@@ -136,7 +136,7 @@ int log(lua_State* lua) {
     if (i > 2) line += ' ';
     line += string_at(lua, i);
   }
-  LuaHost::of(lua).log(kLogLevels[static_cast<size_t>(level)], std::move(line));
+  LuaHost::of(lua).log(kLogLevels[static_cast<size_t>(level)], line);
   return 0;
 }
 

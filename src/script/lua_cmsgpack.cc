@@ -18,11 +18,12 @@ constexpr int kNestedMax = 16;
 
 class Packer {
  public:
-  explicit Packer(lua_State* lua) : lua_(lua) {}
+  explicit Packer(lua_State* lua) : lua_(lua), bytes_max_(LuaHost::of(lua).bytes_max()) {}
 
   // Takes the value on top off the stack.
   void pack(int depth) {
     luaL_checkstack(lua_, 5, "in function cmsgpack.pack");
+    if (out_.size() > bytes_max_) luaL_error(lua_, "not enough memory");
     switch (lua_type(lua_, -1)) {
       case LUA_TSTRING:
         pack_string();
@@ -137,6 +138,7 @@ class Packer {
   }
 
   lua_State* lua_;
+  const uint64_t bytes_max_;
   std::string out_;
 };
 

@@ -152,9 +152,10 @@ int LuaHost::raise_over(lua_State* lua) {
   return lua_error(lua);
 }
 
-void LuaHost::log(settings::LogLevel level, std::string line) {
+void LuaHost::log(settings::LogLevel level, std::string_view line) {
   constexpr size_t kLinesMax = 1000;  // of one run
-  if (lines_.size() < kLinesMax) lines_.emplace_back(level, std::move(line));
+  constexpr size_t kLineBytesMax = 1024;
+  if (lines_.size() < kLinesMax) lines_.emplace_back(level, line.substr(0, kLineBytesMax));
 }
 
 void LuaHost::keep_reference(lua_State* lua, std::string_view name) {

@@ -62,6 +62,8 @@ class LuaHost {
   void keep_only(const Libraries& libraries);
 
   uint64_t bytes() const { return used_; }
+  // It holds memory that nobody counts: better end it than run in it again.
+  bool is_worn() const { return is_worn_; }
 
   // --- for the functions that Lua calls, in the other files of this folder
 
@@ -73,9 +75,14 @@ class LuaHost {
   // Whether the run must end: no pcall() holds that up.
   bool over() const { return over_; }
   [[noreturn]] void give_up(lua_State* lua);
-  int end(lua_State* lua, std::string_view error);  // the same with an error for the client
-  int raise_over(lua_State* lua);                   // once more
-  void log(settings::LogLevel level, std::string line);
+  int end(lua_State* lua, std::string_view error);        // the same with an error for the client
+  int raise_over(lua_State* lua);                         // once more
+  uint64_t bytes_max() const { return budget_.limit(); }  // of anything that is held whole
+  // So much is lost for good, and counted.
+  void lose(uint64_t bytes) { budget_.force(bytes); }
+  // A buffer has become so large that the budget does not count.
+  void note_buffer(uint64_t bytes) { is_worn_ = is_worn_ || bytes > kBufferBytesMax; }
+  void log(settings::LogLevel level, std::string_view line);
   void keep_reference(lua_State* lua, std::string_view name);  // takes the function off the stack
 
   int resp = 2;         // as redis.setresp() wants it
@@ -84,6 +91,7 @@ class LuaHost {
   std::vector<std::string_view> args;
 
  private:
+  static constexpr uint64_t kBufferBytesMax = 1 << 20;
   using Loaded = std::vector<std::pair<std::string, int>>;  // function -> reference
 
   LuaHost(Kind kind, MemoryBudget& budget) : kind_(kind), budget_(budget) {}
@@ -120,6 +128,7 @@ class LuaHost {
   std::string over_error_;
   bool given_up_ = false;
   bool is_dry_ = false;
+  bool is_worn_ = false;
   std::vector<std::pair<settings::LogLevel, std::string>> lines_;
 };
 

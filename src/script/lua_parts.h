@@ -24,6 +24,9 @@ void push_error_handler(lua_State* lua);
 // As luaL_loadbuffer(), but never byte code, which nobody checks.
 int load_text(lua_State* lua, std::string_view code, const char* name);
 
+// lua_guards.cc: replaces what must not be called as it is.
+void guard_libraries(lua_State* lua);
+
 // lua_api.cc: pushes the table `redis`; for loading, that of libraries.
 void push_api(lua_State* lua, LuaHost::Kind kind);
 void push_loading_api(lua_State* lua);

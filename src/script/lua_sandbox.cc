@@ -221,9 +221,13 @@ const char* next_piece(lua_State* lua, void* state, size_t* bytes) {
 }
 
 int load(lua_State* lua) {
-  const char* name = luaL_optstring(lua, 2, "=(load)");
+  const char* given = luaL_optstring(lua, 2, "=(load)");
   luaL_checktype(lua, 1, LUA_TFUNCTION);
-  lua_settop(lua, 3);
+  // At 2 for as long as the compiler needs it, as in load_text().
+  lua_settop(lua, 2);
+  lua_pushstring(lua, given);
+  lua_replace(lua, 2);
+  const char* name = lua_tostring(lua, 2);
   Pieces pieces;
   const int failed = lua_load(lua, next_piece, &pieces, name);
   if (failed == 0) return 1;
@@ -358,11 +362,13 @@ void refuse_unknown_names(lua_State* lua) {
 }  // namespace
 
 int load_text(lua_State* lua, std::string_view code, const char* name) {
-  if (!code.starts_with(LUA_SIGNATURE[0])) {
-    return luaL_loadbuffer(lua, code.data(), code.size(), name);
-  }
-  const std::string refused = " " + std::string(code);
-  return luaL_loadbuffer(lua, refused.data(), refused.size(), name);
+  const bool is_text = !code.starts_with(LUA_SIGNATURE[0]);
+  const std::string refused = is_text ? "" : " " + std::string(code);
+  if (!is_text) code = refused;
+  lua_pushstring(lua, name);  // which the compiler would not keep from being collected
+  const int failed = luaL_loadbuffer(lua, code.data(), code.size(), lua_tostring(lua, -1));
+  lua_remove(lua, -2);
+  return failed;
 }
 
 void push_error_handler(lua_State* lua) {
@@ -388,6 +394,7 @@ void open_sandbox(lua_State* lua, LuaHost::Kind kind) {
   new_registered_table(lua, kRealTables);
   new_registered_table(lua, kShownMetatables);
   open_libraries(lua);
+  guard_libraries(lua);
   replace_functions(lua);
   push_api(lua, kind);
   lua_setglobal(lua, "redis");

@@ -165,7 +165,9 @@ int pack(lua_State* lua) {
   std::string out;
   lua_pushnil(lua);  // stands for the arguments that are missing
   int argument = 2;
+  const uint64_t bytes_max = LuaHost::of(lua).bytes_max();
   while (format.more()) {
+    if (out.size() > bytes_max) luaL_error(lua, "not enough memory");
     const char option = format.take();
     const size_t size = format.size(option);
     out.append(format.padding(size, option, out.size()), '\0');

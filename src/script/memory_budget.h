@@ -9,6 +9,7 @@ namespace ingot::script {
 class MemoryBudget {
  public:
   void set_limit(uint64_t bytes) { limit_ = bytes; }
+  uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   // False: there is not so much left.
   bool take(uint64_t bytes) {
     if (used_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit_) return true;

@@ -116,6 +116,7 @@ std::unique_ptr<LuaHost> Scripts::take_host(LuaHost::Kind kind) {
 }
 
 void Scripts::give_back(std::unique_ptr<LuaHost> host, LuaHost::Kind kind) {
+  if (host->is_worn()) return;
   std::lock_guard lock(mutex_);
   auto& hosts = idle_[static_cast<size_t>(kind)];
   if (hosts.size() < kIdleHostsMax) hosts.push_back({.host = std::move(host), .flushes = flushes_});
