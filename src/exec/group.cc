@@ -148,7 +148,11 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
 // those of its own.
 void Group::remember_reads(const CommandRow& row, contract::Args args,
                            const contract::Client& client) {
-  if ((row.flags & contract::flag::kReadonly) == 0) return;
+  if ((row.flags & contract::flag::kReadonly) != 0) remember_keys(row, args, client);
+}
+
+void Group::remember_keys(const CommandRow& row, contract::Args args,
+                          const contract::Client& client) {
   for (const contract::KeyAt& at : contract::keys_of(row, args)) {
     effects_.tell(types::KeyRead{
         .key = std::string(args[at.index]), .client = client.id, .thread = client.thread_index});
@@ -157,7 +161,7 @@ void Group::remember_reads(const CommandRow& row, contract::Args args,
 
 Wish Group::run_with_calls(WriteJob& job, const Refusals& refusals, size_t index, const Call& call,
                            Earlier earlier, types::KeyWriter& keys, RespSink& reply) {
-  GroupCalls calls(*this, services_, job, index, call.db, refusals, keys);
+  GroupCalls calls(*this, services_, job, index, call, refusals, keys);
   earlier.caller = &calls;
   Wish wish = run_any(services_, call, *job.client, earlier, keys, reply);
   return wish.work ? std::move(wish) : calls.take_wish();

@@ -90,6 +90,8 @@ class Group {
   types::KeyWriter key_writer(types::AccessClock* access, uint64_t author = 0);
   void remember_reads(const contract::CommandRow& row, contract::Args args,
                       const contract::Client& client);
+  void remember_keys(const contract::CommandRow& row, contract::Args args,
+                     const contract::Client& client);
   Outcome run_command(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed,
                       types::KeyWriter& keys, contract::RespSink& reply);
   Outcome run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,

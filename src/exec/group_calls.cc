@@ -43,7 +43,7 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
   const Group::Savepoint before = group_.savepoint();
   keys_.hits = keys_.misses = 0;
   keys_.missed.clear();
-  Accounting accounting(services_, call.row);
+  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
   if (contract::is_write(call.row)) {
     Earlier earlier = earlier_runs(unit_, place_);
     earlier.may_block = false;
@@ -71,6 +71,11 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
     return false;
   }
   if (reply.undoes()) group_.rollback(before);
+  // As in Redis: once it reads anything, it has read all that it declared.
+  const bool reads = (call.row.flags & contract::flag::kReadonly) != 0;
+  if (reads && unit_.remembers_reads && !std::exchange(has_remembered_, true)) {
+    group_.remember_keys(script_.row, script_.command.args, caller_);
+  }
   has_written_ = has_written_ || (call.row.flags & contract::flag::kWrite) != 0;
   accounting.kept(reply, &keys_);
   return true;

@@ -12,12 +12,13 @@ namespace ingot::exec {
 class GroupCalls : public ScriptCalls {
  public:
   // `index`: of the command that runs the script, among those of its unit.
-  GroupCalls(Group& group, Services& services, WriteJob& job, size_t index, int db,
+  GroupCalls(Group& group, Services& services, WriteJob& job, size_t index, const Call& script,
              const Group::Refusals& refusals, types::KeyWriter& keys)
-      : ScriptCalls(services, *job.client, db, keys.data()),
+      : ScriptCalls(services, *job.client, script.db, keys.data()),
         group_(group),
         unit_(job.units[job.next]),
         place_(place_in_unit(index)),
+        script_(script),
         refusals_(refusals),
         keys_(keys),
         bytes_before_(keys.overlay().bytes()) {}
@@ -38,10 +39,12 @@ class GroupCalls : public ScriptCalls {
   Group& group_;
   Unit& unit_;
   uint64_t place_;  // of the last call
+  const Call& script_;
   const Group::Refusals& refusals_;
   types::KeyWriter& keys_;
   const size_t bytes_before_;
   bool has_written_ = false;
+  bool has_remembered_ = false;
   Wish wish_;
 };
 

@@ -116,7 +116,7 @@ void ScriptCalls::run_session(const Call& call, int resp, ReplySink& reply) {
   }
   client_->db = db_;
   client_->resp = resp;
-  Accounting accounting(services_, call.row);
+  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
   exec::run_session(services_, call, *client_, reply, /*in_exec=*/true);
   accounting.kept(reply, nullptr);
   db_ = client_->db;
@@ -135,7 +135,7 @@ std::optional<bool> ScriptCalls::allows(contract::Args args) const {
 
 bool ReadCalls::run(const Call& call, const ScriptCall&, ReplySink& reply) {
   INGOT_CHECK(contract::is_read(call.row));  // what writes has been refused
-  Accounting accounting(services_, call.row);
+  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
   run_read(services_, call, nullptr, keys_, reply);
   if (keys_.data().failed()) return false;
   accounting.kept(reply, &keys_);

@@ -8,6 +8,7 @@
 #include "src/contract/client.h"
 #include "src/contract/command_caller.h"
 #include "src/contract/reply.h"
+#include "src/contract/table.h"
 #include "src/data/sandbox.h"
 #include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
