@@ -43,8 +43,8 @@ struct Unit {
   std::string canned;                                // an encoded reply that keeps its place
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
-  std::vector<net::BatchPtr> arguments;              // of what its scripts asked the pool for
-  uint64_t seed = 0;  // of math.random() in its scripts; 0: not yet drawn
+  std::vector<net::BatchPtr> arguments;  // of what its scripts asked the pool for
+  uint64_t seed = 0;                     // of math.random() in its scripts; 0: not yet drawn
   // By the place of the command that asked for it.
   std::map<uint64_t, PoolOutcome> from_pool;
 };
