@@ -17,6 +17,7 @@
 #include "src/exec/writer.h"
 #include "src/metrics/log.h"
 #include "src/metrics/sampler.h"
+#include "src/script/stored_libraries.h"
 #include "src/server/disk_guard.h"
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
@@ -162,6 +163,9 @@ std::optional<std::string> Instance::open() {
       return "Failed to configure TLS: " + why;
     }
   }
+  if (auto status = script::load_stored(store_->engine(), scripts_); !status.ok()) {
+    return "Can't read the libraries of functions: " + status.message();
+  }
   std::string error = net_->listen(listen_options(*settings));
   if (!error.empty()) return error;
   config_.describe_users_by([this] { return access::config_user_lines(*users_); });
@@ -262,7 +266,8 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .table = *table_,
                                      .channels = channels_,
                                      .tracking = tracking_,
-                                     .couriers = couriers_});
+                                     .couriers = couriers_,
+                                     .scripts = scripts_});
   couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
   net_ = std::make_unique<net::Server>(net::ServerOptions{
@@ -338,6 +343,10 @@ void Instance::apply_limits(const settings::Settings& settings) {
   tracking_.bytes_max = shares.command_bytes;
   services_->data.bounds.command_bytes = shares.command_bytes;
   services_->data.bounds.transaction_bytes = shares.transaction_bytes;
+  scripts_.set_bounds({.memory_bytes = shares.transaction_bytes,
+                       .cache_bytes = shares.command_bytes,
+                       .reply_bytes = shares.transaction_bytes,
+                       .busy_ms = settings.busy_reply_threshold_ms});
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
   stats_.slow_log.configure(settings.slowlog_log_slower_than,
@@ -426,6 +435,7 @@ void Instance::close() {
   sampler_.reset();
   ticker_.reset();
   metrics_server_.reset();
+  scripts_.stop();  // nobody can wait for one that does not end
   if (net_) net_->stop(kStopGraceMs);
   if (writer_) writer_->stop();
   if (collector_) collector_->stop();

@@ -21,6 +21,7 @@
 #include "src/data/store.h"
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
+#include "src/script/scripts.h"
 #include "src/server/memory_limit.h"
 #include "src/settings/config.h"
 
@@ -108,6 +109,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<server::ReaderTuner> tuner_;
   exec::Couriers couriers_{channels_, tracking_, clients_};
+  script::Scripts scripts_;
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;

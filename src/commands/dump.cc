@@ -48,7 +48,8 @@ void dump(ReadContext& ctx, Args args) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.null();
   if (record.collection() && !ctx.keys.data().begin_walk(record.collection()->count)) return;
-  if (is_long_string(record)) return dump_long_string(ctx, record);
+  const bool streams = ctx.reply.keeps_bytes_max() == 0;
+  if (streams && is_long_string(record)) return dump_long_string(ctx, record);
   const auto payload = dump_payload(ctx.config, ctx.keys, record, data::held_value_max(ctx.data));
   payload ? ctx.reply.bulk(*payload) : ctx.reply.error(contract::kOutOfMemory);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "src/contract/errors.h"
 #include "src/contract/thresholds.h"
 #include "src/data/built_argument.h"
 #include "src/data/built_value.h"
@@ -37,7 +38,9 @@ template <typename Context>
 void reply_span(Context& ctx, const ViewPtr& view, const Record& record, Span span,
                 uint64_t held_max) {
   if (!record.collection()) return ctx.reply.bulk(record.payload().substr(span.offset, span.bytes));
-  if (span.bytes > held_max) {
+  const uint64_t keeps_max = ctx.reply.keeps_bytes_max();
+  if (keeps_max != 0 && span.bytes > keeps_max) return ctx.reply.error(contract::kOutOfMemory);
+  if (keeps_max == 0 && span.bytes > held_max) {
     auto source = data::stream_string(
         ctx.data, ctx.keys, view,
         {.id = record.collection()->id, .offset = span.offset, .bytes = span.bytes});

@@ -6,6 +6,7 @@
 
 #include "src/commands/families.h"
 #include "src/contract/running_server.h"
+#include "src/script/scripts.h"
 
 namespace ingot::commands {
 namespace {
@@ -63,6 +64,8 @@ void shutdown(SessionContext& context, Args args) {
   }
   // A shutdown waits for nothing that could be called off.
   if (abort) return context.reply.error("ERR No shutdown in progress.");
+  const std::string_view busy = context.scripts.busy(context.client.id);
+  if (!nosave && !busy.empty()) return context.reply.error(busy);
   context.server.request_shutdown();
 }
 

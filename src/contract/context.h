@@ -14,6 +14,7 @@
 #include "src/contract/args.h"
 #include "src/contract/client.h"
 #include "src/contract/client_registry.h"
+#include "src/contract/command_caller.h"
 #include "src/contract/reply.h"
 #include "src/contract/row.h"
 #include "src/contract/running_server.h"
@@ -25,6 +26,9 @@ class Config;
 }
 namespace ingot::access {
 class Users;
+}
+namespace ingot::script {
+class Scripts;
 }
 namespace ingot::data {
 class BuiltArgument;
@@ -44,7 +48,9 @@ class ReadContext {
   const settings::Config& config;
   data::Services& data;  // for replies that are sorted or streamed
   RunningServer& server;
+  script::Scripts& scripts;
   uint64_t client_id;
+  CommandCaller* caller = nullptr;  // of those that run scripts (CommandRow::runs_script)
   // The state that is read, for replies that go on reading after the command returned (streams).
   // Null inside EXEC with writes and in a probe without a snapshot.
   std::shared_ptr<const data::View> view;
@@ -80,6 +86,9 @@ class WriteContext {
   const settings::Config& config;
   data::Services& data;  // for values that are built beside the writer
   Channels& channels;
+  script::Scripts& scripts;
+  uint64_t client_id;
+  CommandCaller* caller = nullptr;  // of those that run scripts (CommandRow::runs_script)
 
   // The large argument that is in the engine already instead of standing among the arguments, or
   // null.
@@ -143,6 +152,7 @@ class SessionContext {
   Tracking& tracking;
   const Table& table;
   RunningServer& server;
+  script::Scripts& scripts;
   bool in_exec = false;
 };
 

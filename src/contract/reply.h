@@ -44,6 +44,8 @@ class ReplySink {
   virtual void verbatim(std::string_view format, std::string_view text) = 0;
   virtual void attribute(uint64_t pairs) = 0;
   virtual int version() const = 0;  // 2 or 3: HELLO and DEBUG PROTOCOL ask
+  // For those who keep replies whole and take no stream(): how much they keep. 0: streams are fine.
+  virtual uint64_t keeps_bytes_max() const { return 0; }
   // HELLO: what follows is encoded in the new version. Means nothing to a sink that does not
   // encode.
   virtual void set_version(int) {}
@@ -59,14 +61,20 @@ class ReplySink {
     error(text);
     undoes_ = false;
   }
+  // The same, of an error that has been counted where it happened.
+  void repeated_error(std::string_view text) {
+    partial_error(text);
+    counts_ = false;
+  }
   void ok() { simple("OK"); }
 
   bool erred() const { return erred_; }
   bool undoes() const { return erred_ && undoes_; }
+  bool counts_error() const { return erred_ && counts_; }
   const std::string& last_error() const { return last_error_; }  // empty unless erred()
   void clear_erred() {
     erred_ = false;
-    undoes_ = true;
+    undoes_ = counts_ = true;
     last_error_.clear();
   }
 
@@ -76,6 +84,7 @@ class ReplySink {
  private:
   bool erred_ = false;
   bool undoes_ = true;
+  bool counts_ = true;
   std::string last_error_;
 };
 

@@ -11,6 +11,10 @@
 #include <string_view>
 #include <variant>
 
+namespace ingot::script {
+class Scripts;
+}
+
 namespace ingot::contract {
 
 class ReadContext;
@@ -201,6 +205,10 @@ struct CommandRow {
   bool scans = false;
   // Needs enable-debug-command.
   bool debug = false;
+  // Calls commands by its context's caller, for as long as it likes.
+  bool runs_script = false;
+  // Its row when what it runs is known to write nothing, or null.
+  const CommandRow* (*if_script_reads)(const script::Scripts&, Args) = nullptr;
   // The argument that holds a value to store, which may be in the engine already when it is large;
   // 0: none.
   int value_index = 0;

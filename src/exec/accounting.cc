@@ -41,7 +41,7 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
   note_slowness(row, took);
   if (reply.erred()) {
     metrics::add(counted.failed);
-    stats.count_error(reply.last_error());
+    if (reply.counts_error()) stats.count_error(reply.last_error());
   }
   if (keys != nullptr && (row.flags & contract::flag::kReadonly) != 0) {
     if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);

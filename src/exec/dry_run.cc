@@ -5,15 +5,13 @@
 #include "src/data/reader_pool.h"
 #include "src/data/sandbox.h"
 #include "src/data/store.h"
-#include "src/exec/handlers.h"
+#include "src/exec/script_calls.h"
 
 namespace ingot::exec {
 
 using storage::Tier;
 
 namespace {
-
-const Earlier kDry = {.result = nullptr, .is_dry = true, .fed = {}};
 
 data::Sandbox sandbox_at(const data::View& view, Services& services) {
   data::Store& store = services.data.store;
@@ -26,6 +24,16 @@ void follow_select(contract::Args args, const Services& services, int* db) {
   if (chosen && *chosen >= 0 && *chosen < databases) *db = static_cast<int>(*chosen);
 }
 
+// What it asks the pool for is passed over: only blocks are wanted.
+void run_dry(Services& services, const WriteJob& job, size_t index, const Call& call,
+             data::Sandbox& sandbox, contract::RespSink& reply) {
+  const uint64_t seed = job.units[job.next].seed + place_in_unit(index);
+  DryCalls calls(services, *job.client, call.db, seed, sandbox);
+  Earlier dry = {.result = nullptr, .is_dry = true, .fed = {}};
+  if (call.row.runs_script) dry.caller = &calls;
+  (void)run_any(services, call, *job.client, dry, sandbox.keys(), reply);
+}
+
 }  // namespace
 
 void dry_run(Services& services, const WriteJob& job) {
@@ -35,12 +43,11 @@ void dry_run(Services& services, const WriteJob& job) {
   if (!job.lacks_levels) sandbox.keys().orders().leave_unread();
   contract::EncodedReply dropped;
   contract::RespSink reply(dropped, unit.resp);
-  // What it asks the pool for is passed over: only blocks are wanted.
   if (contract::is_write(*unit.row)) {
-    (void)run_write(
-        services,
+    run_dry(
+        services, job, 0,
         {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
-        kDry, sandbox.keys(), reply);
+        sandbox, reply);
     return;
   }
   int db = unit.db;
@@ -51,10 +58,9 @@ void dry_run(Services& services, const WriteJob& job) {
       if (queued.row->name == "select") follow_select(queued.command->args, services, &db);
       continue;
     }
-    (void)run_any(
-        services,
-        {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
-        *job.client, kDry, sandbox.keys(), reply);
+    run_dry(services, job, static_cast<size_t>(&queued - unit.transaction.data()),
+            {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
+            sandbox, reply);
     dropped.clear();
     if (sandbox.overlay().bytes() > services.data.bounds.transaction_bytes) return;
   }

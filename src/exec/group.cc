@@ -9,8 +9,9 @@
 #include "src/data/collector.h"
 #include "src/data/store.h"
 #include "src/exec/accounting.h"
-#include "src/exec/handlers.h"
+#include "src/exec/group_calls.h"
 #include "src/metrics/stats.h"
+#include "src/script/scripts.h"
 #include "storage/check.h"
 #include "storage/no_wait_reads.h"
 
@@ -28,6 +29,8 @@ constexpr int kTriesBeforeDisk = 2;
 // The second one has the keys for itself; only what no key tells can spoil it.
 constexpr int kTriesInPool = 2;
 
+}  // namespace
+
 const std::string* refusal_for(const CommandRow& row, const Group::Refusals& refusals) {
   if ((row.flags & contract::flag::kWrite) == 0) return nullptr;
   if (!refusals.all.empty()) return &refusals.all;
@@ -37,28 +40,27 @@ const std::string* refusal_for(const CommandRow& row, const Group::Refusals& ref
   return nullptr;
 }
 
-const PoolOutcome& pool_outcome(const Unit& unit, size_t index) {
+const PoolOutcome& pool_outcome(const Unit& unit, uint64_t place) {
   static const PoolOutcome none;
-  return index < unit.from_pool.size() ? unit.from_pool[index] : none;
+  const auto found = unit.from_pool.find(place);
+  return found == unit.from_pool.end() ? none : found->second;
 }
 
 // An EXEC with session commands.
-bool has_client_to_itself(const Unit& unit) {
+static bool has_client_to_itself(const Unit& unit) {
   return std::ranges::any_of(unit.transaction, [](const contract::QueuedCommand& queued) {
     return contract::is_session(*queued.row);
   });
 }
 
-Earlier earlier_runs(const Unit& unit, size_t index) {
-  const PoolOutcome& outcome = pool_outcome(unit, index);
+Earlier earlier_runs(const Unit& unit, uint64_t place) {
+  const PoolOutcome& outcome = pool_outcome(unit, place);
   return {.result = outcome.result,
           .is_dry = false,
           .in_place = outcome.tries >= kTriesInPool,
           .may_block = unit.transaction.empty(),
           .fed = {}};
 }
-
-}  // namespace
 
 void restore_database(const WriteJob& job, const Unit& unit) {
   if (has_client_to_itself(unit)) job.client->db = unit.db;
@@ -146,11 +148,23 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
 // those of its own.
 void Group::remember_reads(const CommandRow& row, contract::Args args,
                            const contract::Client& client) {
-  if ((row.flags & contract::flag::kReadonly) == 0) return;
+  if ((row.flags & contract::flag::kReadonly) != 0) remember_keys(row, args, client);
+}
+
+void Group::remember_keys(const CommandRow& row, contract::Args args,
+                          const contract::Client& client) {
   for (const contract::KeyAt& at : contract::keys_of(row, args)) {
     effects_.tell(types::KeyRead{
         .key = std::string(args[at.index]), .client = client.id, .thread = client.thread_index});
   }
+}
+
+Wish Group::run_with_calls(WriteJob& job, const Refusals& refusals, size_t index, const Call& call,
+                           Earlier earlier, types::KeyWriter& keys, RespSink& reply) {
+  GroupCalls calls(*this, services_, job, index, call, refusals, keys);
+  earlier.caller = &calls;
+  Wish wish = run_any(services_, call, *job.client, earlier, keys, reply);
+  return wish.work ? std::move(wish) : calls.take_wish();
 }
 
 // What the pool could not make because storage failed, the command cannot either.
@@ -160,7 +174,7 @@ bool Group::latch_failure(const PoolOutcome& outcome) {
   return true;
 }
 
-Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
+Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
                            std::optional<contract::Fed> fed, types::KeyWriter& keys,
                            RespSink& reply) {
   const Unit& unit = job.units[job.next];
@@ -178,11 +192,15 @@ Outcome Group::run_command(const WriteJob& job, const Refusals& refusals,
   Earlier earlier = earlier_runs(unit, 0);
   earlier.fed = fed;
   earlier.in_place = earlier.in_place || fed;  // it is served now
-  Wish wish = run_write(
-      services_,
-      {.row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id},
-      earlier, keys, reply);
-  if (wish.work) return NeedsPool{.work = std::move(wish.work), .holds = std::move(wish.holds)};
+  const Call call = {
+      .row = *unit.row, .command = *unit.command, .db = unit.db, .client_id = job.client->id};
+  Wish wish = unit.row->runs_script
+                  ? run_with_calls(job, refusals, 0, call, std::move(earlier), keys, reply)
+                  : run_write(services_, call, earlier, keys, reply);
+  if (wish.work) {
+    return NeedsPool{
+        .work = std::move(wish.work), .place = wish.place, .holds = std::move(wish.holds)};
+  }
   if (overlay_.failed()) return Done{};
   if (reply.undoes()) rollback(before);
   if (unit.remembers_reads) remember_reads(*unit.row, unit.command->args, *job.client);
@@ -225,17 +243,21 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
       reply.clear_erred();
       continue;
     }
-    if (latch_failure(pool_outcome(unit, i))) return Done{};
+    const uint64_t place = place_in_unit(i);
+    if (latch_failure(pool_outcome(unit, place))) return Done{};
     const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
     Accounting each(services_,
                     {.row = *queued.row, .command = *queued.command, .client = *job.client});
-    Wish wish = run_any(
-        services_,
-        {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
-        *job.client, earlier_runs(unit, i), keys, reply);
+    const Call call = {
+        .row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id};
+    Wish wish = queued.row->runs_script
+                    ? run_with_calls(job, refusals, i, call, earlier_runs(unit, place), keys, reply)
+                    : run_any(services_, call, *job.client, earlier_runs(unit, place), keys, reply);
     if (wish.work) {
-      return NeedsPool{.work = std::move(wish.work), .index = i, .holds = std::move(wish.holds)};
+      return NeedsPool{.work = std::move(wish.work),
+                       .place = std::max(place, wish.place),
+                       .holds = std::move(wish.holds)};
     }
     if (overlay_.failed()) return Done{};
     if (contract::is_session(*queued.row)) {
@@ -410,6 +432,7 @@ void Group::release() {
   if (!effects_.notices.empty()) {
     services_.couriers.release(std::move(effects_.notices), effects_.notice_bytes);
   }
+  if (effects_.libraries) services_.scripts.publish(std::move(effects_.libraries));
 }
 
 }  // namespace ingot::exec

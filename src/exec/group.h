@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "src/exec/handlers.h"
 #include "src/exec/services.h"
 #include "src/exec/settling.h"
 #include "src/exec/watch_table.h"
@@ -28,7 +29,7 @@ struct NeedsDisk {         // undone: memory cannot answer what it reads
 };
 struct NeedsPool {  // undone: a command asked for something that the pool is to make first
   contract::PoolWork work;
-  size_t index = 0;                                    // of the command in the unit
+  uint64_t place = 0;                                  // of the command in the unit
   std::optional<std::vector<std::string>> holds = {};  // see WriteContext::hold()
 };
 struct TooLarge {};  // a transaction that would take more memory than there is for it
@@ -36,6 +37,10 @@ struct Waits {       // a blocking command that found nothing
   contract::Block block;
 };
 using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits, TooLarge>;
+
+// What the pool made for the command at this place in the unit.
+const PoolOutcome& pool_outcome(const Unit& unit, uint64_t place);
+Earlier earlier_runs(const Unit& unit, uint64_t place);
 
 class Group {
  public:
@@ -74,6 +79,7 @@ class Group {
   void unwatch(uint64_t client) { watches_.unwatch(client); }
 
  private:
+  friend class GroupCalls;
   struct Savepoint {
     storage::Overlay::Savepoint overlay;
     types::KeyspaceState::Savepoint state;
@@ -84,11 +90,14 @@ class Group {
   types::KeyWriter key_writer(types::AccessClock* access, uint64_t author = 0);
   void remember_reads(const contract::CommandRow& row, contract::Args args,
                       const contract::Client& client);
-  Outcome run_command(const WriteJob& job, const Refusals& refusals,
-                      std::optional<contract::Fed> fed, types::KeyWriter& keys,
-                      contract::RespSink& reply);
+  void remember_keys(const contract::CommandRow& row, contract::Args args,
+                     const contract::Client& client);
+  Outcome run_command(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed,
+                      types::KeyWriter& keys, contract::RespSink& reply);
   Outcome run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
                           contract::RespSink& reply);
+  Wish run_with_calls(WriteJob& job, const Refusals& refusals, size_t index, const Call& call,
+                      Earlier earlier, types::KeyWriter& keys, contract::RespSink& reply);
   bool latch_failure(const PoolOutcome& outcome);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
   void put_counts();
@@ -109,5 +118,8 @@ class Group {
   types::Effects::Savepoint taken_{};         // up to where take_touched() has told
   std::unique_ptr<storage::Batch> batch_;
 };
+
+// Why a write of this kind is not taken now, or null.
+const std::string* refusal_for(const contract::CommandRow& row, const Group::Refusals& refusals);
 
 }  // namespace ingot::exec

@@ -6,14 +6,16 @@
 namespace ingot::exec {
 
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
-              types::KeyReader& keys, contract::ReplySink& reply) {
+              types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller) {
   contract::ReadContext context{.keys = keys,
                                 .reply = reply,
                                 .db = call.db,
                                 .config = services.data.config,
                                 .data = services.data,
                                 .server = services.server,
+                                .scripts = services.scripts,
                                 .client_id = call.client_id,
+                                .caller = caller,
                                 .view = std::move(view)};
   keys.keeps_missed = (services.couriers.event_kinds() & types::notify::kKeyMiss) != 0;
   std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);
@@ -28,6 +30,9 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .config = services.data.config,
       .data = services.data,
       .channels = services.channels,
+      .scripts = services.scripts,
+      .client_id = call.client_id,
+      .caller = earlier.caller,
       .argument = static_cast<data::BuiltArgument*>(call.command.sink.get()),
       .earlier = earlier.result,
       .is_dry = earlier.is_dry,
@@ -44,7 +49,7 @@ Wish run_any(Services& services, const Call& call, contract::Client& client, con
              types::KeyWriter& keys, contract::RespSink& reply) {
   if (contract::is_write(call.row)) return run_write(services, call, earlier, keys, reply);
   if (contract::is_read(call.row)) {
-    run_read(services, call, nullptr, keys, reply);
+    run_read(services, call, nullptr, keys, reply, earlier.caller);
   } else {
     run_session(services, call, client, reply, /*in_exec=*/true);
   }
@@ -62,6 +67,7 @@ void run_session(Services& services, const Call& call, contract::Client& client,
                                    .tracking = services.tracking,
                                    .table = services.table,
                                    .server = services.server,
+                                   .scripts = services.scripts,
                                    .in_exec = in_exec};
   std::get<contract::SessionHandler>(call.row.handler)(context, call.command.args);
 }

@@ -20,7 +20,8 @@ struct Call {
 
 // `view`: see ReadContext::view.
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
-              types::KeyReader& keys, contract::ReplySink& reply);
+              types::KeyReader& keys, contract::ReplySink& reply,
+              contract::CommandCaller* caller = nullptr);
 
 // What a write command's run is given beside its arguments; see WriteContext.
 struct Earlier {
@@ -29,6 +30,7 @@ struct Earlier {
   bool in_place = false;
   bool may_block = false;
   std::optional<contract::Fed> fed;
+  contract::CommandCaller* caller = nullptr;
 };
 
 // What it asked for instead of answering, if anything.
@@ -36,6 +38,7 @@ struct Wish {
   contract::PoolWork work;
   std::optional<std::vector<std::string>> holds;  // see WriteContext::hold()
   std::optional<contract::Block> block;
+  uint64_t place = 0;  // in its unit (place_in_unit()), of a command that a script called
 };
 Wish run_write(Services& services, const Call& call, const Earlier& earlier, types::KeyWriter& keys,
                contract::ReplySink& reply);

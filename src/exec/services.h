@@ -14,6 +14,10 @@ class RunningServer;
 class Table;
 }  // namespace ingot::contract
 
+namespace ingot::script {
+class Scripts;
+}
+
 namespace ingot::exec {
 
 struct Services {
@@ -25,6 +29,7 @@ struct Services {
   contract::Channels& channels;
   contract::Tracking& tracking;
   Couriers& couriers;
+  script::Scripts& scripts;
 };
 
 }  // namespace ingot::exec

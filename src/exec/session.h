@@ -124,6 +124,7 @@ class Session : public net::Handler,
   struct PoolRead;
   static storage::ReadRing::Work look_up(PoolRead read);
   static void run_in_pool(PoolRead read);
+  static void run_long(PoolRead read);
   static void finish(PoolRead read);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses

@@ -6,6 +6,7 @@
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
+#include "src/script/scripts.h"
 #include "src/settings/config.h"
 
 namespace ingot::exec {
@@ -103,6 +104,10 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     return Step::kTaken;
   }
   const bool is_about_client = resolved.parent != nullptr && resolved.parent->name == "client";
+  if (resolved.row->if_script_reads != nullptr) {
+    const CommandRow* reading = resolved.row->if_script_reads(services_.scripts, command.args);
+    if (reading != nullptr) queued.row = resolved.row = reading;
+  }
   if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
     after_command();
@@ -150,6 +155,9 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
   }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
+  }
+  if ((flags & contract::flag::kAllowBusy) == 0 && services_.scripts.holds_writer()) {
+    return std::string(services_.scripts.busy(client_->id));
   }
   return {};
 }

@@ -4,10 +4,11 @@
 #include "src/contract/errors.h"
 #include "src/contract/thresholds.h"
 #include "src/exec/accounting.h"
-#include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
+#include "src/exec/script_calls.h"
 #include "src/metrics/stats.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace ingot::exec {
@@ -94,12 +95,13 @@ struct Session::PoolRead {
                                      .waits_since = waits_since});
     size_t mark = out->bytes.size();
     reply.clear_erred();
+    ReadCalls calls(services, *session->client_, db, keys);
     run_read(services,
              {.row = *queued.row,
               .command = *queued.command,
               .db = db,
               .client_id = session->client_->id},
-             view, keys, reply);
+             view, keys, reply, queued.row->runs_script ? &calls : nullptr);
     if (data.failed()) out->truncate(mark);
     walked = data.has_walked();
     if (data.missed()) return false;
@@ -192,6 +194,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                 .exec = std::nullopt,
                 .permission = {},
                 .view = run_view_};
+  if (queued.row->runs_script) return run_long(std::move(read));
   if (queued.command->args.size() > contract::kWalkedAtOnce) {
     return services_.data.readers.submit(
         [read = std::move(read)]() mutable { run_in_pool(std::move(read)); }, data::Work::kLong);
@@ -225,6 +228,9 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
                 .exec = exec,
                 .permission = std::move(permission),
                 .view = services_.data.store.view()};
+  const bool is_long = std::ranges::any_of(
+      read.commands, [](const QueuedCommand& queued) { return queued.row->runs_script; });
+  if (is_long) return run_long(std::move(read));
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }
 
@@ -250,6 +256,10 @@ storage::ReadRing::Work Session::look_up(PoolRead read) {
 
 void Session::run_in_pool(PoolRead read) {
   if (read.run()) return finish(std::move(read));
+  run_long(std::move(read));
+}
+
+void Session::run_long(PoolRead read) {
   read.walk_max = std::numeric_limits<uint64_t>::max();
   data::ReaderPool& readers = read.session->services_.data.readers;
   readers.submit([read = std::move(read)]() mutable { run_in_pool(std::move(read)); },

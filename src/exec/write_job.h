@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,9 +45,17 @@ struct Unit {
   std::string canned;                                // an encoded reply that keeps its place
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
-  // For each command (one, or those of the transaction); empty until something was asked for.
-  std::vector<PoolOutcome> from_pool;
+  std::vector<net::BatchPtr> arguments;  // of what its scripts asked the pool for
+  uint64_t seed = 0;                     // of math.random() in its scripts; 0: not yet drawn
+  // By the place of the command that asked for it.
+  std::map<uint64_t, PoolOutcome> from_pool;
 };
+
+// The place of a command in its unit: the only one, or one of the transaction. Of the n-th that its
+// script calls: n more.
+inline uint64_t place_in_unit(size_t index) {
+  return static_cast<uint64_t>(index) << 32;
+}
 
 // Consecutive writes of one connection, in order.
 struct WriteJob {

@@ -516,11 +516,10 @@ void Writer::load_blocks(std::unique_ptr<WriteJob> job) {
 void Writer::work_in_pool(Suspended suspended) {
   auto task = [this, suspended = std::move(suspended)]() mutable {
     Unit& unit = suspended.job->units[suspended.job->next];
-    const size_t index = suspended.wish.index;
-    if (unit.from_pool.size() <= index) unit.from_pool.resize(index + 1);
-    const int tries = unit.from_pool[index].tries;
-    unit.from_pool[index] = do_pool_work(services_, suspended.wish.work);
-    unit.from_pool[index].tries = tries + 1;
+    PoolOutcome& outcome = unit.from_pool[suspended.wish.place];
+    const int tries = outcome.tries;
+    outcome = do_pool_work(services_, suspended.wish.work);
+    outcome.tries = tries + 1;
     enqueue({.job = std::move(suspended.job)});
   };
   services_.data.readers.submit(std::move(task), data::Work::kLong);

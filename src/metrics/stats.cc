@@ -44,8 +44,11 @@ const CommandStats* Stats::find(const contract::CommandRow& row) const {
 
 void Stats::count_error(std::string_view reply) {
   add(error_replies);
+  std::string code(reply.substr(0, reply.find(' ')));
   std::lock_guard lock(mutex_);
-  ++errors_[std::string(reply.substr(0, reply.find(' ')))];
+  // Scripts make codes of their own.
+  constexpr size_t kCodesMax = 128;
+  if (errors_.size() < kCodesMax || errors_.contains(code)) ++errors_[std::move(code)];
 }
 
 std::map<std::string, uint64_t> Stats::errors() const {

@@ -17,6 +17,7 @@
 #include "src/data/store.h"
 #include "src/exec/writer.h"
 #include "src/metrics/stats.h"
+#include "src/script/scripts.h"
 #include "src/server/memory_usage.h"
 #include "src/settings/config.h"
 #include "src/settings/setting_values.h"
@@ -127,6 +128,22 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   out.add("clients_in_timeout_table", 0);
 }
 
+void write_script_memory(const script::Scripts& scripts, InfoFields& out) {
+  const script::Scripts::Figures figures = scripts.figures();
+  const auto libraries = scripts.libraries();
+  out.add("used_memory_lua", figures.script_lua_bytes);
+  out.add("used_memory_vm_eval", figures.script_lua_bytes);
+  out.add("used_memory_lua_human", human_bytes(figures.script_lua_bytes));
+  out.add("used_memory_scripts_eval", figures.script_bytes);
+  out.add("number_of_cached_scripts", figures.scripts);
+  out.add("number_of_functions", libraries->function_count());
+  out.add("number_of_libraries", libraries->all().size());
+  out.add("used_memory_vm_functions", figures.function_lua_bytes);
+  out.add_bytes("used_memory_vm_total", figures.script_lua_bytes + figures.function_lua_bytes);
+  out.add("used_memory_functions", figures.function_bytes);
+  out.add_bytes("used_memory_scripts", figures.script_bytes + figures.function_bytes);
+}
+
 void write_memory(const InfoSource& source, InfoFields& out) {
   const MemoryUsage usage = memory_usage();
   metrics::Counter& peak = source.services.data.stats.memory_peak;
@@ -140,9 +157,7 @@ void write_memory(const InfoSource& source, InfoFields& out) {
   out.add("allocator_active", usage.allocator_active);
   out.add("allocator_resident", usage.allocator_resident);
   out.add_bytes("total_system_memory", system_memory_bytes());
-  out.add_bytes("used_memory_lua", 0);
-  out.add_bytes("used_memory_scripts", 0);
-  out.add("number_of_cached_scripts", 0);
+  write_script_memory(source.services.scripts, out);
   out.add_bytes("maxmemory", source.services.server.memory_limit_bytes());
   out.add("maxmemory_policy", "noeviction");
   out.add_real("allocator_frag_ratio", ratio(usage.allocator_active, usage.used));

@@ -154,9 +154,6 @@ Error check_title(std::string_view value) {
 }
 
 constexpr auto kRows = std::to_array<SettingRow>({
-    // Observation and scripts
-    integer("busy-reply-threshold", "5000", 0, kLongMax, 0, "lua-time-limit"),
-
     // Eviction: Ingot keeps what is stored.
     choice("maxmemory-policy", "noeviction", kPolicyNames),
     integer("maxmemory-samples", "5", 1, kIntMax),

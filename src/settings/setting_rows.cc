@@ -210,6 +210,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     memory<&S::stream_node_max_bytes>("stream-node-max-bytes", 0, kLongMax, kUnsigned),
     integer<&S::stream_node_max_entries>("stream-node-max-entries", 0, kLongMax),
 
+    integer<&S::busy_reply_threshold_ms>("busy-reply-threshold", 0, kLongMax, 0, "lua-time-limit"),
     custom("notify-keyspace-events", kNotifyValue),
     integer<&S::metrics_port>("metrics-port", 0, 65535),
     integer<&S::slowlog_log_slower_than>("slowlog-log-slower-than", -1, kLongMax),

@@ -138,6 +138,9 @@ struct Settings {
   uint64_t stream_node_max_bytes = 4096;
   int64_t stream_node_max_entries = 100;
 
+  // Scripts
+  int64_t busy_reply_threshold_ms = 5000;  // others are answered BUSY then; 0: never
+
   // Observation
   int metrics_port = 0;                      // of /metrics; 0: none
   int64_t slowlog_log_slower_than = 10'000;  // microseconds; negative: nothing is logged

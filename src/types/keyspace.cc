@@ -466,12 +466,14 @@ Effects::Savepoint Effects::savepoint() const {
           .kept = kept.size(),
           .expired_keys = expired_keys,
           .changes = changes,
-          .unwatch = unwatch};
+          .unwatch = unwatch,
+          .libraries = libraries};
 }
 
 void Effects::rollback(const Savepoint& savepoint) {
   INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.notices <= notices.size());
   INGOT_CHECK(savepoint.collections <= dropped_collections.size());
+  libraries = savepoint.libraries;
   touched.resize(savepoint.touched);
   swapped.resize(savepoint.swapped);
   watched.resize(savepoint.watched);

@@ -20,6 +20,10 @@
 #include "storage/overlay.h"
 #include "storage/reader.h"
 
+namespace ingot::script {
+class Libraries;
+}
+
 namespace ingot::types {
 
 // Which keyspace each database number maps to. Immutable; replaced as a whole.
@@ -202,6 +206,8 @@ struct Effects {
   std::vector<storage::KeyspaceId> dropped_keyspaces;
   std::vector<Notice> notices;
   size_t notice_bytes = 0;
+  // What FUNCTION has made of the libraries; null: they are as they were.
+  std::shared_ptr<const script::Libraries> libraries;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
   uint64_t lookup_hits = 0;                 // of writes that answer the old value, as GETDEL does
   uint64_t lookup_misses = 0;
@@ -219,6 +225,7 @@ struct Effects {
     size_t touched, swapped, watched, collections, keyspaces, notices, notice_bytes, kept;
     uint64_t expired_keys, changes;
     bool unwatch;
+    std::shared_ptr<const script::Libraries> libraries;
   };
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);

@@ -22,6 +22,7 @@ FAMILIES = """
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
     migrate
     replicaof debug cluster readonly
+    eval eval_ro evalsha evalsha_ro script fcall fcall_ro function
 """
 SUBCOMMANDS = """
     client|id client|info client|list client|kill client|setname client|getname client|reply
@@ -30,12 +31,15 @@ SUBCOMMANDS = """
     command|help
     config|get config|set config|rewrite config|resetstat config|help
     pubsub|channels pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub pubsub|help
+    script|exists script|flush script|help script|kill script|load
+    function|delete function|dump function|flush function|help function|kill function|list function|load
+    function|restore function|stats
     object|encoding object|freq object|idletime object|refcount object|help
 """
 COMMANDS = FAMILIES.split()
 # Containers of which Ingot has a part; the others must have every subcommand of Redis.
-PARTIAL = ("client", "cluster")
-CATEGORIES = "keyspace read write string hash admin dangerous connection transaction fast slow blocking pubsub".split()
+PARTIAL = ("client", "cluster", "script")
+CATEGORIES = "keyspace read write string hash admin dangerous connection transaction fast slow blocking pubsub scripting".split()
 WORDING = ("summary", "complexity", "replaced_by")
 INFO_SUBCOMMANDS_AT = 9
 

@@ -11,7 +11,10 @@ FIELDS = {
     "clients": "connected_clients maxclients blocked_clients client_recent_max_input_buffer "
     "client_recent_max_output_buffer tracking_clients",
     "memory": "used_memory used_memory_human used_memory_rss used_memory_peak used_memory_peak_human "
-    "total_system_memory maxmemory maxmemory_human maxmemory_policy mem_fragmentation_ratio mem_allocator",
+    "total_system_memory maxmemory maxmemory_human maxmemory_policy mem_fragmentation_ratio mem_allocator "
+    "used_memory_lua used_memory_lua_human used_memory_vm_eval used_memory_vm_functions used_memory_vm_total "
+    "used_memory_scripts used_memory_scripts_human used_memory_scripts_eval used_memory_functions "
+    "number_of_cached_scripts number_of_functions number_of_libraries",
     "persistence": "loading rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_save_time "
     "rdb_last_bgsave_status aof_enabled aof_last_write_status",
     "stats": "total_connections_received total_commands_processed instantaneous_ops_per_sec "
@@ -22,7 +25,7 @@ FIELDS = {
     "cpu": "used_cpu_sys used_cpu_user",
     "cluster": "cluster_enabled",
 }
-SAME_VALUE = set("redis_mode arch_bits role connected_slaves cluster_enabled maxclients loading".split())
+SAME_VALUE = set("redis_mode arch_bits role connected_slaves cluster_enabled maxclients loading number_of_functions number_of_libraries".split())
 
 
 def fields_of(client, *sections):

@@ -57,7 +57,8 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
                                      .table = table_,
                                      .channels = channels_,
                                      .tracking = tracking_,
-                                     .couriers = couriers_});
+                                     .couriers = couriers_,
+                                     .scripts = scripts_});
   net::IoThread* const thread = &thread_;
   couriers_.serve({&thread, 1});
   writer_ = std::make_unique<exec::Writer>(*services_, exec::FsyncPolicy::kNever);

@@ -24,6 +24,7 @@
 #include "src/exec/session.h"
 #include "src/exec/writer.h"
 #include "src/metrics/stats.h"
+#include "src/script/scripts.h"
 #include "src/settings/config.h"
 #include "src/types/key_cursor.h"
 #include "storage/engine.h"
@@ -99,6 +100,7 @@ class InProcess {
   contract::Channels channels_;
   contract::Tracking tracking_;
   exec::Couriers couriers_{channels_, tracking_, clients_};
+  script::Scripts scripts_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;

@@ -24,7 +24,7 @@ CONFINED = [
 ]
 # The floors of src/, the lowest first: a file includes its own floor and those below it. What lies
 # in src/ itself, main and instance, is the roof.
-FLOORS = ["types", "types/rdb", "check", "repair", "contract", "settings", "metrics", "access", "data", "exec", "server",
+FLOORS = ["types", "types/rdb", "check", "repair", "contract", "settings", "metrics", "access", "script", "data", "exec", "server",
           "commands", ""]
 # What a floor may not see although it lies below: types are bytes, so no connection is known there;
 # settings are read by everybody, so they know nobody; handlers do not know who runs them.

@@ -155,6 +155,22 @@ func errorReplies(r *redis.Client) {
 	isError(r.Rename(ctx, "absent", "x").Err(), "no such key")
 }
 
+func scripts(r *redis.Client) {
+	script := redis.NewScript(`return {redis.call("INCRBY", KEYS[1], ARGV[1]), ARGV[1]}`)
+	must(r.Del(ctx, "n").Result())
+	for n := 1; n <= 2; n++ {
+		found := must(script.Run(ctx, r, []string{"n"}, 5).Slice())
+		check(found[0] == int64(5*n) && found[1] == "5", "a script", found)
+	}
+	isError(script.RunRO(ctx, r, []string{"n"}, 5).Err(), "not allowed from read-only scripts")
+	isError(r.EvalSha(ctx, strings.Repeat("x", 40), nil).Err(), "NOSCRIPT")
+	isError(r.Eval(ctx, `error("mine")`, nil).Err(), "user_script:1: mine")
+	library := "#!lua name=smoke\nredis.register_function('twice', function(keys, args) return 2 * args[1] end)"
+	check(must(r.FunctionLoadReplace(ctx, library).Result()) == "smoke", "FUNCTION LOAD")
+	check(must(r.FCall(ctx, "twice", nil, 21).Int()) == 42, "FCALL")
+	check(len(must(r.FunctionList(ctx, redis.FunctionListQuery{}).Result())) == 1, "FUNCTION LIST")
+}
+
 func server(r *redis.Client) {
 	conn := r.Conn()
 	defer conn.Close()
@@ -185,6 +201,7 @@ func main() {
 	scanning(r)
 	values(r)
 	errorReplies(r)
+	scripts(r)
 	server(r)
 	options.DB = 3
 	third := redis.NewClient(&options)

@@ -97,6 +97,18 @@ async function errors(r) {
   await assert.rejects(r.rename('absent', 'x'), /no such key/);
 }
 
+async function scripts(r) {
+  const script = 'redis.call("SET", KEYS[1], ARGV[1]) return {redis.call("GET", KEYS[1]), #ARGV}';
+  assert.deepEqual(await r.eval(script, { keys: ['k'], arguments: ['v', 'w'] }), ['v', 2]);
+  const sha = await r.scriptLoad(script);
+  assert.deepEqual(await r.evalSha(sha, { keys: ['k'], arguments: ['x'] }), ['x', 1]);
+  await assert.rejects(r.evalSha('x'.repeat(40), { keys: [], arguments: [] }), /NOSCRIPT/);
+  await assert.rejects(r.eval('error("mine")', { keys: [], arguments: [] }), /user_script:1: mine/);
+  const library = '#!lua name=smoke\nredis.register_function("twice", function(keys, args) return 2 * args[1] end)';
+  assert.equal(await r.functionLoad(library, { REPLACE: true }), 'smoke');
+  assert.equal(await r.fCall('twice', { keys: [], arguments: ['21'] }), 42);
+}
+
 async function server(r) {
   await r.clientSetName('smoke');
   assert.equal(await r.clientGetName(), 'smoke');
@@ -114,7 +126,7 @@ async function server(r) {
 
 const r = await connect();
 const other = await connect();
-for (const part of [strings, expiry, pipelines, transactions, scanning, values, errors, server]) {
+for (const part of [strings, expiry, pipelines, transactions, scanning, values, errors, scripts, server]) {
   await part(r, other);
 }
 const third = await connect({ database: 3, name: 'third' });

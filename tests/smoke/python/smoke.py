@@ -111,6 +111,48 @@ def errors(r):
             raise AssertionError(f"no error with {text!r}")
 
 
+TOKEN_BUCKET = """
+local capacity, per_second, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local state = redis.call('HMGET', KEYS[1], 'tokens', 'at')
+local tokens, at = tonumber(state[1]) or capacity, tonumber(state[2]) or now
+tokens = math.min(capacity, tokens + (now - at) * per_second)
+local allowed = tokens >= 1
+if allowed then tokens = tokens - 1 end
+redis.call('HSET', KEYS[1], 'tokens', tokens, 'at', now)
+redis.call('PEXPIRE', KEYS[1], math.ceil(capacity / per_second * 1000))
+return {allowed and 1 or 0, tostring(tokens)}"""
+
+
+def scripts(r, other):
+    # Its release and extension are scripts.
+    with r.lock("lock", timeout=10) as lock:
+        assert lock.owned() and lock.extend(5) and not other.lock("lock", blocking=False).acquire()
+    assert not r.exists("lock")
+    lock.acquire()
+    other.set("lock", "another's")
+    try:
+        lock.release()
+    except redis.exceptions.LockError:
+        pass
+    else:
+        raise AssertionError("released the lock of another")
+
+    bucket = r.register_script(TOKEN_BUCKET)
+    answers = [bucket(keys=["bucket"], args=[3, 1, now]) for now in (10, 10, 10, 10, 11.5)]
+    assert answers == [[1, b"2"], [1, b"1"], [1, b"0"], [0, b"0"], [1, b"0.5"]], answers
+    r.script_flush()
+    assert r.script_exists(bucket.sha) == [False]
+    with r.pipeline() as pipe:  # loads it again by itself
+        bucket(keys=["bucket"], args=[3, 1, 11.5], client=pipe)
+        pipe.get("greeting")
+        assert pipe.execute()[0] == [0, b"0.5"]
+
+    code = "#!lua name=smoke\nredis.register_function('twice', function(keys, args) return 2 * args[1] end)"
+    assert r.function_load(code, replace=True) in ("smoke", b"smoke")
+    assert r.fcall("twice", 0, 21) == 42
+    assert len(r.function_list()) == 1 and r.function_delete("smoke")
+
+
 def server(r):
     assert r.client_setname("smoke")
     assert r.client_getname() in ("smoke", b"smoke")
@@ -132,6 +174,7 @@ def main():
         scanning(r)
         values(r)
         errors(r)
+        scripts(r, other)
         server(r)
     with connect(db=3, decode_responses=True, client_name="third") as third:
         assert third.set("k", "ü") and third.get("k") == "ü" and third.dbsize() == 1

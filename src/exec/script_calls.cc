@@ -1,0 +1,166 @@
+// From a script's arguments to a command's run, and what is refused on the way.
+#include "src/exec/script_calls.h"
+
+#include <random>
+
+#include "src/contract/args.h"
+#include "src/contract/errors.h"
+#include "src/contract/table.h"
+#include "storage/check.h"
+
+namespace ingot::exec {
+
+using contract::ReplySink;
+using contract::ScriptCall;
+
+namespace {
+
+bool blocks(const contract::CommandRow& row, contract::Args args) {
+  const std::string_view name = contract::listed_row(row).name;
+  if (name != "xread" && name != "xreadgroup") return false;
+  for (const std::string_view arg : args.subspan(1)) {
+    if (contract::equals_ignore_case(arg, "streams")) return false;
+    if (contract::equals_ignore_case(arg, "block")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool BoundedSink::has_room(size_t bytes) {
+  if (too_large_) return false;
+  if (out_.bytes.size() + bytes <= bytes_max_) return true;
+  too_large_ = true;
+  data_.latch_error({storage::Status::Code::kInvalid, "a reply is too large for a script"});
+  return false;
+}
+
+void BoundedSink::simple(std::string_view text) {
+  if (has_room(text.size())) RespSink::simple(text);
+}
+void BoundedSink::integer(int64_t value) {
+  if (has_room(sizeof(value))) RespSink::integer(value);
+}
+void BoundedSink::bulk(std::string_view bytes) {
+  if (has_room(bytes.size())) RespSink::bulk(bytes);
+}
+void BoundedSink::null() {
+  if (has_room(0)) RespSink::null();
+}
+void BoundedSink::real(double value) {
+  if (has_room(sizeof(value))) RespSink::real(value);
+}
+void BoundedSink::array(uint64_t count) {
+  if (has_room(sizeof(count))) RespSink::array(count);
+}
+
+std::string ScriptCalls::refusal(const contract::Resolved& resolved,
+                                 const std::string& resolve_error, const ScriptCall& script) const {
+  if (resolved.row == nullptr) return "ERR Unknown Redis command called from script";
+  if (!resolve_error.empty()) return "ERR Wrong number of args calling Redis command from script";
+  const uint32_t flags = resolved.row->flags;
+  if ((flags & contract::flag::kNoScript) != 0) {
+    return "ERR This Redis command is not allowed from script";
+  }
+  constexpr std::string_view kRefused =
+      "ERR Write commands are not allowed from read-only scripts.";
+  constexpr uint32_t kChanges = contract::flag::kWrite | contract::flag::kMayReplicate;
+  if (script.no_writes && (flags & kChanges) != 0) return std::string(kRefused);
+  if (blocks(*resolved.row, script.args)) {
+    return "ERR " + std::string(script.args[0]) +
+           " command is not allowed with BLOCK option from scripts";
+  }
+  // PFCOUNT keeps its estimate in the value.
+  if (script.no_writes && contract::is_write(*resolved.row)) return std::string(kRefused);
+  return {};
+}
+
+bool ScriptCalls::call(const ScriptCall& script, std::string* reply) {
+  contract::EncodedReply encoded;
+  encoded.bytes = std::move(*reply);
+  encoded.bytes.clear();
+  BoundedSink sink(encoded, script.resp, services_.data.bounds.transaction_bytes, data_);
+  std::string resolve_error;
+  const contract::Resolved resolved = services_.table.resolve(script.args, &resolve_error);
+  bool goes_on = true;
+  std::string error = refusal(resolved, resolve_error, script);
+  // A dry run answers nobody, and would only be noted in ACL LOG.
+  if (error.empty() && place() != Place::kDry) {
+    error = script_error(services_, *account_, caller_.id, *resolved.row, script.args);
+  }
+  if (!error.empty()) {
+    count_rejected(services_, resolved.row, error);
+    sink.error(error);
+  } else {
+    const contract::CommandRow& row = *resolved.row;
+    const net::Command command{.args = script.args, .sink = nullptr};
+    const Call call{.row = row, .command = command, .db = db_, .client_id = caller_.id};
+    if ((row.flags & contract::flag::kWrite) != 0 && !script.run.begin_write()) return false;
+    if (contract::is_session(row)) {
+      run_session(call, script.resp, sink);
+    } else {
+      goes_on = run(call, script, sink);
+    }
+    if (sink.too_large() || !encoded.bodies.empty()) {
+      data_.reset_outcome();
+      encoded.clear();
+      RespSink(encoded, script.resp).error(contract::kOutOfMemory);
+      goes_on = true;
+    }
+  }
+  *reply = std::move(encoded.bytes);
+  return goes_on;
+}
+
+void ScriptCalls::run_session(const Call& call, int resp, ReplySink& reply) {
+  if (client_ == nullptr) {
+    client_ = std::make_unique<contract::Client>(caller_.id, caller_.address, caller_.local_address,
+                                                 caller_.fd, caller_.is_unix, caller_.created_ms,
+                                                 account_);
+    client_->authenticated = true;
+  }
+  client_->db = db_;
+  client_->resp = resp;
+  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
+  exec::run_session(services_, call, *client_, reply, /*in_exec=*/true);
+  accounting.kept(reply, nullptr);
+  db_ = client_->db;
+}
+
+uint64_t ScriptCalls::seed() {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return random();
+}
+
+std::optional<bool> ScriptCalls::allows(contract::Args args) const {
+  std::string error;
+  const contract::Resolved resolved = services_.table.resolve(args, &error);
+  if (resolved.row == nullptr) return std::nullopt;
+  if (account_->is_unrestricted()) return true;
+  return access::check(*account_->user(), services_.users.ids(), *resolved.row, args).is_allowed();
+}
+
+bool ReadCalls::run(const Call& call, const ScriptCall&, ReplySink& reply) {
+  INGOT_CHECK(contract::is_read(call.row));  // what writes has been refused
+  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
+  run_read(services_, call, nullptr, keys_, reply);
+  if (keys_.data().failed()) return false;
+  accounting.kept(reply, &keys_);
+  keys_.hits = keys_.misses = 0;
+  keys_.missed.clear();
+  return true;
+}
+
+bool DryCalls::run(const Call& call, const ScriptCall&, ReplySink& reply) {
+  const Earlier dry{.result = nullptr, .is_dry = true, .fed = {}};
+  if (contract::is_read(call.row)) {
+    run_read(services_, call, nullptr, sandbox_.keys(), reply);
+  } else {
+    // Without what it wants from the pool it has no reply.
+    if (run_write(services_, call, dry, sandbox_.keys(), reply).work) return false;
+  }
+  return !sandbox_.overlay().failed() &&
+         sandbox_.overlay().bytes() <= services_.data.bounds.transaction_bytes;
+}
+
+}  // namespace ingot::exec

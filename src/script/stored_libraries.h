@@ -1,0 +1,18 @@
+// Where libraries of functions stand in the engine's system space, so that they survive a restart.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "src/script/scripts.h"
+#include "storage/engine.h"
+
+namespace ingot::script {
+
+// -> the library's code
+std::string library_key(std::string_view name);
+
+// Publishes all that are stored. Of one that cannot be loaded the log tells; it stays stored.
+[[nodiscard]] storage::Status load_stored(storage::Engine& engine, Scripts& scripts);
+
+}  // namespace ingot::script
