@@ -359,7 +359,7 @@ constexpr CommandRow kSubcommandTable[] = {
      .complexity = "O(1), and O(N) in the prefixes given",
      .summary = "Be told when what this connection has read changes",
      .arguments = "status:oneof(on:pure-token=ON off:pure-token=OFF) client-id:integer=REDIRECT? "
-                  "prefix:string=PREFIX?+ bcast:pure-token=BCAST? optin:pure-token=OPTIN? "
+                  "prefix:string=PREFIX?*+ bcast:pure-token=BCAST? optin:pure-token=OPTIN? "
                   "optout:pure-token=OPTOUT? noloop:pure-token=NOLOOP?",
      .handler = client_tracking},
     {.name = "trackinginfo",

@@ -166,7 +166,7 @@ void Session::deliver(contract::EncodedReply& reply) {
 void Session::push(const contract::Push& push) {
   if (connection_ == nullptr || closing_) return;
   const char mark = client_->resp == 3 ? '>' : '*';
-  if (slots_.empty() || blocking_) {
+  if (slots_.empty() || (blocking_ && pushes_pass_)) {
     connection_->out().push_back(mark);
     for (const net::SharedBytes& part : {push.head, push.body}) {
       if (part->size() > net::kSharedBytesMin) {

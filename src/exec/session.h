@@ -135,7 +135,8 @@ class Session : public net::Handler,
   std::unique_ptr<WriteJob> assembling_;
   SlotPtr assembling_slot_;
   bool job_in_flight_ = false;
-  bool blocking_ = false;  // the job in flight is a blocking command
+  bool blocking_ = false;     // the job in flight is a blocking command
+  bool pushes_pass_ = false;  // pushes need not wait for that
   size_t reads_in_flight_ = 0;
   bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
   bool watching_ = false;   // WATCH was sent and not yet undone

@@ -188,14 +188,18 @@ Session::Step Session::route(const QueuedCommand& queued) {
 // A job of its own: what came before is answered while it waits.
 Session::Step Session::block(const QueuedCommand& queued) {
   if (!idle()) return Step::kWait;
+  const bool remembers_reads = contract::remembers_reads(client_->tracking);
   queue_write({.row = queued.row,
                .batch = queued.batch,
                .command = queued.command,
                .db = client_->db,
                .resp = client_->resp,
-               .remembers_reads = contract::remembers_reads(client_->tracking),
+               .remembers_reads = remembers_reads,
                .silent = silent()});
   blocking_ = true;
+  // What it reads must not arrive after the news that it has changed.
+  const bool reads = (queued.row->flags & contract::flag::kReadonly) != 0;
+  pushes_pass_ = !(remembers_reads && reads);
   // Of one that only stopped sending the command still runs, but does not wait.
   if (!client_->leaving) connection_->set_idle_exempt(true);
   submit_job();

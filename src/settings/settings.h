@@ -139,7 +139,7 @@ struct Settings {
   int64_t latency_monitor_threshold = 0;  // ms; 0: off
   bool latency_tracking = true;           // of each command
   std::vector<double> latency_tracking_percentiles = {50, 99, 99.9};
-  uint32_t notify_keyspace_events = 0;  // bits of namespace notify
+  uint32_t notify_keyspace_events = 0;           // bits of namespace notify
   uint64_t tracking_table_max_keys = 1'000'000;  // 0: as many as memory allows
 
   // Grows whenever CONFIG SET names a setting that is kVolatile.
