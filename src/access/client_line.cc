@@ -25,6 +25,7 @@ std::string command_name(const contract::Client& client) {
 std::string flags_of(const contract::Client& client) {
   std::string flags;
   const uint32_t tracking = client.tracking;
+  if (client.is_monitor()) flags += 'O';
   if (client.is_subscriber()) flags += 'P';
   if (client.queued >= 0) flags += 'x';
   if (tracking != 0) flags += 't';

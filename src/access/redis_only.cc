@@ -24,7 +24,6 @@ constexpr RedisOnly kCommands[] = {
     {"module|load", kAdmin | kSlow | kDangerous},
     {"module|loadex", kAdmin | kSlow | kDangerous},
     {"module|unload", kAdmin | kSlow | kDangerous},
-    {"monitor", kAdmin | kSlow | kDangerous},
     {"psync", kAdmin | kSlow | kDangerous},
     {"replconf", kAdmin | kSlow | kDangerous},
     {"restore-asking", kKeyspace | kWrite | kSlow | kDangerous},

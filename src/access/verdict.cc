@@ -156,7 +156,7 @@ std::string denied_error(Reason reason, Origin origin, std::string_view command)
                                       ? "access at least one of the keys mentioned in the command "
                                         "arguments"
                                       : "publish to the channel mentioned in the command";
-    return "The user executing the script can't " + std::string(what);
+    return "ERR The user executing the script can't " + std::string(what);
   }
   if (reason == Reason::kCommand) {
     return "NOPERM this user has no permissions to run the '" + std::string(command) + "' command";

@@ -102,7 +102,7 @@ void reset(SessionContext& context, Args) {
   client.queued = -1;
   context.server.unwatch(client.id);
   for (const auto kind : {contract::ChannelKind::kChannel, contract::ChannelKind::kPattern,
-                          contract::ChannelKind::kShard}) {
+                          contract::ChannelKind::kShard, contract::ChannelKind::kMonitor}) {
     for (const std::string& name : context.channels.names_of(client, kind)) {
       context.channels.unsubscribe(client, kind, name);
     }

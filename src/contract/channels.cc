@@ -18,7 +18,7 @@ size_t index_of(ChannelKind kind) {
 // Whether a keyspace event may go to such a subscription.
 bool may_hear_events(ChannelKind kind, std::string_view name) {
   constexpr std::string_view kBegins = "__key";
-  if (kind == ChannelKind::kShard) return false;
+  if (kind == ChannelKind::kShard || kind == ChannelKind::kMonitor) return false;
   if (kind == ChannelKind::kChannel) return name.starts_with(kBegins);
   const std::string prefix = literal_prefix(name).text;
   return kBegins.starts_with(prefix) || prefix.starts_with(kBegins);
@@ -54,13 +54,17 @@ const Channels::ClientSet* Channels::Subscribers::on(int thread) const {
   return at == by_thread.end() ? nullptr : &at->second;
 }
 
-void Channels::count_event_listener(const Client& client, ChannelKind kind, std::string_view name,
-                                    int change) {
-  if (!may_hear_events(kind, name)) return;
+void Channels::Listeners::count(const Client& client, int change) {
   const auto thread = static_cast<size_t>(client.thread_index);
-  event_listeners_[thread] += static_cast<uint32_t>(change);
-  event_threads_.set(thread, event_listeners_[thread] > 0);
-  hears_events_.store(event_threads_.any(), std::memory_order_relaxed);
+  on_thread[thread] += static_cast<uint32_t>(change);
+  threads.set(thread, on_thread[thread] > 0);
+  any.store(threads.any(), std::memory_order_relaxed);
+}
+
+void Channels::count_listener(const Client& client, ChannelKind kind, std::string_view name,
+                              int change) {
+  if (kind == ChannelKind::kMonitor) monitors_by_thread_.count(client, change);
+  if (may_hear_events(kind, name)) event_listeners_.count(client, change);
 }
 
 void Channels::subscribe(Client& client, ChannelKind kind, std::string_view name) {
@@ -74,7 +78,7 @@ void Channels::subscribe(Client& client, ChannelKind kind, std::string_view name
                                  ? patterns_.at(name)
                                  : table(kind).try_emplace(std::string(name)).first->second;
   subscribers.add(client);
-  count_event_listener(client, kind, name, +1);
+  count_listener(client, kind, name, +1);
 }
 
 void Channels::unsubscribe(Client& client, ChannelKind kind, std::string_view name) {
@@ -90,7 +94,7 @@ void Channels::unsubscribe(Client& client, ChannelKind kind, std::string_view na
 void Channels::remove(Client& client, ChannelKind kind, std::string_view name) {
   client.subscribed[index_of(kind)].fetch_sub(1, std::memory_order_relaxed);
   client.subscribed_bytes.fetch_sub(name.size() + kSubscriptionBytes, std::memory_order_relaxed);
-  count_event_listener(client, kind, name, -1);
+  count_listener(client, kind, name, -1);
   if (kind == ChannelKind::kPattern) {
     Subscribers* const subscribers = patterns_.find(name);
     subscribers->remove(client);
@@ -117,7 +121,7 @@ bool Channels::close(Client& client, size_t limit) {
   const std::lock_guard lock(mutex_);
   client.subscriptions.closed = true;
   for (const ChannelKind kind :
-       {ChannelKind::kChannel, ChannelKind::kPattern, ChannelKind::kShard}) {
+       {ChannelKind::kChannel, ChannelKind::kPattern, ChannelKind::kShard, ChannelKind::kMonitor}) {
     auto& names = client.subscriptions.names[index_of(kind)];
     for (; !names.empty(); names.erase(names.begin())) {
       if (limit-- == 0) return false;
@@ -142,7 +146,12 @@ Channels::Audience Channels::audience(std::string_view channel, bool sharded) co
 
 types::ThreadSet Channels::event_threads() const {
   const std::lock_guard lock(mutex_);
-  return event_threads_;
+  return event_listeners_.threads;
+}
+
+types::ThreadSet Channels::monitor_threads() const {
+  const std::lock_guard lock(mutex_);
+  return monitors_by_thread_.threads;
 }
 
 std::vector<std::string> Channels::names_like(ChannelKind kind,

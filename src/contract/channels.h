@@ -22,8 +22,9 @@ namespace ingot::contract {
 
 class Client;
 
-enum class ChannelKind : uint8_t { kChannel, kPattern, kShard };
-inline constexpr size_t kChannelKinds = 3;
+// kMonitor: of MONITOR, under the name "".
+enum class ChannelKind : uint8_t { kChannel, kPattern, kShard, kMonitor };
+inline constexpr size_t kChannelKinds = 4;
 
 class Channels {
  public:
@@ -53,8 +54,13 @@ class Channels {
   void for_receivers(int thread, std::string_view channel, bool sharded, const Each& each) const;
 
   // The threads on which somebody may listen to keyspace events.
-  bool any_hears_events() const { return hears_events_.load(std::memory_order_relaxed); }
+  bool any_hears_events() const { return event_listeners_.any.load(std::memory_order_relaxed); }
   types::ThreadSet event_threads() const;
+  // The same of commands (MONITOR); every command of every client asks.
+  bool any_monitors() const { return monitors_by_thread_.any.load(std::memory_order_relaxed); }
+  types::ThreadSet monitor_threads() const;
+  template <typename Each>
+  void for_monitors(int thread, const Each& each) const;
 
   // For PUBSUB; no patterns. Names in the order of bytes.
   std::vector<std::string> names_like(ChannelKind kind,
@@ -76,22 +82,37 @@ class Channels {
   };
   using ByName = std::map<std::string, Subscribers, std::less<>>;
 
-  ByName& table(ChannelKind kind) { return kind == ChannelKind::kShard ? shards_ : channels_; }
-  const ByName& table(ChannelKind kind) const {
-    return kind == ChannelKind::kShard ? shards_ : channels_;
-  }
+  // Subscriptions by thread, and whether there are any at all.
+  struct Listeners {
+    std::array<uint32_t, types::kIoThreadsMax> on_thread{};
+    types::ThreadSet threads;
+    std::atomic<bool> any{false};
+
+    void count(const Client& client, int change);
+  };
+
+  // Of all kinds but patterns.
+  ByName& table(ChannelKind kind) { return tables_[static_cast<size_t>(kind)]; }
+  const ByName& table(ChannelKind kind) const { return tables_[static_cast<size_t>(kind)]; }
   void remove(Client& client, ChannelKind kind, std::string_view name);
-  void count_event_listener(const Client& client, ChannelKind kind, std::string_view name,
-                            int change);
+  void count_listener(const Client& client, ChannelKind kind, std::string_view name, int change);
 
   mutable std::mutex mutex_;
-  ByName channels_;
-  ByName shards_;
+  std::array<ByName, kChannelKinds> tables_;
   PatternMap<Subscribers> patterns_;
-  std::array<uint32_t, types::kIoThreadsMax> event_listeners_{};  // subscriptions, by thread
-  types::ThreadSet event_threads_;
-  std::atomic<bool> hears_events_{false};
+  Listeners event_listeners_;
+  Listeners monitors_by_thread_;
 };
+
+template <typename Each>
+void Channels::for_monitors(int thread, const Each& each) const {
+  const std::lock_guard lock(mutex_);
+  const ByName& monitors = table(ChannelKind::kMonitor);
+  const auto found = monitors.find("");
+  const ClientSet* const clients = found == monitors.end() ? nullptr : found->second.on(thread);
+  if (clients == nullptr) return;
+  for (Client* client : *clients) each(*client);
+}
 
 template <typename Each>
 void Channels::for_receivers(int thread, std::string_view channel, bool sharded,

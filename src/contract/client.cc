@@ -21,7 +21,8 @@ bool Client::is_local() const {
 }
 
 bool Client::is_subscriber() const {
-  return std::ranges::any_of(subscribed, [](const auto& count) { return count > 0; });
+  return subscribed_to(ChannelKind::kChannel) > 0 || subscribed_to(ChannelKind::kPattern) > 0 ||
+         subscribed_to(ChannelKind::kShard) > 0;
 }
 
 std::string Client::name() const {

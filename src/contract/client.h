@@ -73,7 +73,8 @@ class Client {
   std::array<std::atomic<uint32_t>, kChannelKinds> subscribed{};
   std::atomic<uint64_t> subscribed_bytes{0};
   uint32_t subscribed_to(ChannelKind kind) const { return subscribed[static_cast<size_t>(kind)]; }
-  bool is_subscriber() const;
+  bool is_subscriber() const;  // of channels, patterns or shard channels
+  bool is_monitor() const { return subscribed_to(ChannelKind::kMonitor) > 0; }
 
   // Client side caching. Changed by Tracking, and under its lock but for single bits of `tracking`.
   std::atomic<uint32_t> tracking{0};           // bits of namespace tracks; 0: it does not track

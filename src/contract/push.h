@@ -7,8 +7,9 @@
 namespace ingot::contract {
 
 struct Push {
-  net::SharedBytes head;  // encoded, behind its first byte: that is '>' in RESP3 and '*' in RESP2
+  net::SharedBytes head;  // encoded, behind its first byte
   net::SharedBytes body;
+  char mark = '\0';  // the first byte; 0: '>' in RESP3 and '*' in RESP2
 };
 
 // A client's connection, as those see it who send it pushes. Its I/O thread's.

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "src/contract/channels.h"
 #include "src/contract/shown_arguments.h"
 #include "src/data/store.h"
+#include "src/exec/couriers.h"
 #include "src/metrics/stats.h"
+#include "src/settings/setting_values.h"
 
 namespace ingot::exec {
 namespace {
@@ -27,11 +30,30 @@ std::vector<std::string> shortened(const contract::CommandRow& row, contract::Ar
   return kept;
 }
 
+std::string monitor_line(const contract::CommandRow& row, const Accounting::Run& run) {
+  constexpr size_t kBytesMax = 1 << 20;
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  const std::string sender = run.in_script        ? "lua"
+                             : run.client.is_unix ? "unix:" + run.client.address
+                                                  : run.client.address;
+  std::string line =
+      fmt::format("{}.{:06} [{} {}]", now / 1'000'000, now % 1'000'000, run.db, sender);
+  const contract::Args args = run.command.args;
+  for (const std::string_view arg : contract::shown_arguments(row, args, args.size())) {
+    if (line.size() + arg.size() > kBytesMax) return line + " ...";
+    line.append(" ").append(settings::quote_word(arg));
+  }
+  return line;
+}
+
 }  // namespace
 
 void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* keys) {
   const auto took = Clock::now() - run_.waits_since.value_or(begun_);
   const contract::CommandRow& row = contract::listed_row(run_.row);
+  show();
   metrics::Stats& stats = services_.data.stats;
   metrics::CommandStats& counted = stats.of(row);
   metrics::add(counted.calls);
@@ -52,6 +74,20 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
       services_.couriers.release({event}, types::bytes_of(event));
     }
   }
+}
+
+void Accounting::show() {
+  if (!services_.channels.any_monitors() || run_.is_shown || std::exchange(shown_, true)) return;
+  const contract::CommandRow& row = contract::listed_row(run_.row);
+  constexpr uint32_t kHidden = contract::flag::kAdmin | contract::flag::kSkipMonitor;
+  // EXEC is told of behind its commands, a script before them.
+  if ((row.flags & kHidden) != 0 && !contract::is_exec(row) && !row.runs_script) return;
+  types::Shown shown{.line = monitor_line(row, run_)};
+  if (run_.effects != nullptr) return run_.effects->tell(std::move(shown));
+  std::vector<types::Notice> notices;
+  notices.emplace_back(std::move(shown));
+  const size_t bytes = types::bytes_of(notices.front());
+  services_.couriers.release(std::move(notices), bytes);
 }
 
 void Accounting::note_slowness(const contract::CommandRow& row, Clock::duration took) {

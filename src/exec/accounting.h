@@ -24,11 +24,18 @@ class Accounting {
     const net::Command& command;
     const contract::Client& client;
     std::optional<Clock::time_point> waits_since = {};
+    int db = 0;
+    bool in_script = false;
+    bool is_shown = false;  // when it ran before
+    // In the writer: MONITOR hears of it with what else the unit tells. Null: at once.
+    types::Effects* effects = nullptr;
   };
   // Starts the clock. The reply must not have erred yet; what `run` names outlives this.
   Accounting(Services& services, const Run& run)
       : services_(services), run_(run), begun_(Clock::now()) {}
 
+  // MONITOR hears of it now, before what it causes; else kept() tells.
+  void show();
   // `keys` may be null (a session command).
   void kept(const contract::ReplySink& reply, const types::KeyReader* keys);
 
@@ -38,6 +45,7 @@ class Accounting {
   Services& services_;
   const Run run_;
   const Clock::time_point begun_;
+  bool shown_ = false;
 };
 
 // A command that was refused before it ran.

@@ -36,6 +36,8 @@ std::string head_of(ChannelKind kind, std::string_view name, std::string_view ch
       return push_head(4, {"pmessage", name, channel});
     case ChannelKind::kShard:
       return push_head(3, {"smessage", channel});
+    case ChannelKind::kMonitor:
+      break;
   }
   return {};
 }
@@ -124,6 +126,7 @@ void Courier::open(const types::Notice& notice, const NoticeBatch& batch) {
     if (read->thread == thread_.index()) remember_read(read->key, read->client);
     return;
   }
+  if (const auto* shown = std::get_if<types::Shown>(&notice)) return address(*shown);
   const auto& event = std::get<types::Event>(notice);
   if ((batch.event_kinds & types::notify::kKeyspace) != 0) {
     address({.channel = fmt::format("__keyspace@{}__:{}", event.db, event.key),
@@ -155,6 +158,19 @@ void Courier::address(const types::Message& message) {
                        head_of(*letter.kind, letter.name, message.channel))),
                    .body = body};
   }
+}
+
+void Courier::address(const types::Shown& shown) {
+  static const auto kNothing = std::make_shared<const std::string>();
+  others_.channels.for_monitors(thread_.index(), [&](Client& client) {
+    parcels_.push_back({.client = &client, .letter = 0});
+  });
+  if (parcels_.empty()) return;
+  letters_.push_back({.push = {.head = std::make_shared<std::string>(shown.line + "\r\n"),
+                               .body = kNothing,
+                               .mark = '+'},
+                      .kind = ChannelKind::kMonitor,
+                      .name = {}});
 }
 
 void Courier::forget(const Client& client) {

@@ -91,6 +91,7 @@ class Courier {
   void flush();
   void open(const types::Notice& notice, const NoticeBatch& batch);
   void address(const types::Message& message);
+  void address(const types::Shown& shown);
   // --- courier_tracking.cc: what is told to those who track keys
   void open(const types::KeyChange& change);
   void open(const types::AllChanged& all);

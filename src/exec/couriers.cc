@@ -24,11 +24,14 @@ void Couriers::release(std::vector<types::Notice> notices, size_t bytes) {
   types::ThreadSet threads;
   bool any_event = false;
   bool any_change = false;
+  bool any_shown = false;
   for (const types::Notice& notice : notices) {
     if (const auto* message = std::get_if<types::Message>(&notice)) {
       threads |= message->threads;
     } else if (const auto* read = std::get_if<types::KeyRead>(&notice)) {
       threads.set(static_cast<size_t>(read->thread));
+    } else if (std::holds_alternative<types::Shown>(notice)) {
+      any_shown = true;
     } else if (std::holds_alternative<types::Event>(notice)) {
       any_event = true;
     } else {
@@ -37,6 +40,7 @@ void Couriers::release(std::vector<types::Notice> notices, size_t bytes) {
   }
   if (any_event) threads |= channels_.event_threads();
   if (any_change) threads |= tracking_.threads();
+  if (any_shown) threads |= channels_.monitor_threads();
   if (threads.none()) return;
   const auto batch = std::make_shared<const NoticeBatch>(NoticeBatch{
       .notices = std::move(notices), .bytes = bytes, .event_kinds = event_kinds_.load()});

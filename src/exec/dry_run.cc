@@ -27,8 +27,11 @@ void follow_select(contract::Args args, const Services& services, int* db) {
 // What it asks the pool for is passed over: only blocks are wanted.
 void run_dry(Services& services, const WriteJob& job, size_t index, const Call& call,
              data::Sandbox& sandbox, contract::RespSink& reply) {
-  const uint64_t seed = job.units[job.next].seed + place_in_unit(index);
-  DryCalls calls(services, *job.client, call.db, seed, sandbox);
+  const Unit& unit = job.units[job.next];
+  const uint64_t seed = unit.seed + place_in_unit(index);
+  DryCalls calls(services,
+                 {.client = *job.client, .account = unit.permission.account, .db = call.db}, seed,
+                 sandbox);
   Earlier dry = {.result = nullptr, .is_dry = true, .fed = {}};
   if (call.row.runs_script) dry.caller = &calls;
   (void)run_any(services, call, *job.client, dry, sandbox.keys(), reply);

@@ -184,11 +184,15 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
     return Done{};
   }
   if (latch_failure(pool_outcome(unit, 0))) return Done{};
-  const Savepoint before = savepoint();
   Accounting accounting(services_, {.row = *unit.row,
                                     .command = *unit.command,
                                     .client = *job.client,
-                                    .waits_since = unit.waits_since});
+                                    .waits_since = unit.waits_since,
+                                    .db = unit.db,
+                                    .is_shown = fed.has_value(),
+                                    .effects = &effects_});
+  if (unit.row->runs_script) accounting.show();
+  const Savepoint before = savepoint();
   Earlier earlier = earlier_runs(unit, 0);
   earlier.fed = fed;
   earlier.in_place = earlier.in_place || fed;  // it is served now
@@ -204,7 +208,10 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
   if (overlay_.failed()) return Done{};
   if (reply.undoes()) rollback(before);
   if (unit.remembers_reads) remember_reads(*unit.row, unit.command->args, *job.client);
-  if (wish.block) return Waits{.block = std::move(*wish.block)};
+  if (wish.block) {
+    accounting.show();
+    return Waits{.block = std::move(*wish.block)};
+  }
   accounting.kept(reply, &keys);
   return Done{};
 }
@@ -212,8 +219,11 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
 Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
                                RespSink& reply) {
   Unit& unit = job.units[job.next];
-  Accounting accounting(services_,
-                        {.row = *unit.row, .command = *unit.command, .client = *job.client});
+  Accounting accounting(services_, {.row = *unit.row,
+                                    .command = *unit.command,
+                                    .client = *job.client,
+                                    .db = unit.db,
+                                    .effects = &effects_});
   const bool broken = watches_.broken(job.client->id, keys);
   effects_.unwatch = true;
   if (broken) {
@@ -245,10 +255,14 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
     }
     const uint64_t place = place_in_unit(i);
     if (latch_failure(pool_outcome(unit, place))) return Done{};
-    const Savepoint before = savepoint();
     keys.hits = keys.misses = 0;
-    Accounting each(services_,
-                    {.row = *queued.row, .command = *queued.command, .client = *job.client});
+    Accounting each(services_, {.row = *queued.row,
+                                .command = *queued.command,
+                                .client = *job.client,
+                                .db = db,
+                                .effects = &effects_});
+    if (queued.row->runs_script) each.show();
+    const Savepoint before = savepoint();
     const Call call = {
         .row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id};
     Wish wish = queued.row->runs_script

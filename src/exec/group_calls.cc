@@ -43,7 +43,12 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
   const Group::Savepoint before = group_.savepoint();
   keys_.hits = keys_.misses = 0;
   keys_.missed.clear();
-  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
+  Accounting accounting(services_, {.row = call.row,
+                                    .command = call.command,
+                                    .client = caller_,
+                                    .db = call.db,
+                                    .in_script = true,
+                                    .effects = &group_.effects_});
   if (contract::is_write(call.row)) {
     Earlier earlier = earlier_runs(unit_, place_);
     earlier.may_block = false;

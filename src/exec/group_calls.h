@@ -14,7 +14,11 @@ class GroupCalls : public ScriptCalls {
   // `index`: of the command that runs the script, among those of its unit.
   GroupCalls(Group& group, Services& services, WriteJob& job, size_t index, const Call& script,
              const Group::Refusals& refusals, types::KeyWriter& keys)
-      : ScriptCalls(services, *job.client, script.db, keys.data()),
+      : ScriptCalls(services,
+                    {.client = *job.client,
+                     .account = job.units[job.next].permission.account,
+                     .db = script.db},
+                    keys.data()),
         group_(group),
         unit_(job.units[job.next]),
         place_(place_in_unit(index)),

@@ -74,10 +74,8 @@ std::string script_error(Services& services, const access::Account& account, uin
                               .client_id = client_id,
                               .origin = access::Origin::kScript},
                              row, args);
-  if (reason != Reason::kAllowed) {
-    return access::denied_error(reason, access::Origin::kScript, row.name);
-  }
-  return unnamed_keys_error(services, *user, row, args);
+  if (reason == Reason::kAllowed) return {};
+  return access::denied_error(reason, access::Origin::kScript, row.name);
 }
 
 void TransactionPermission::check_all(Services& services, uint64_t client_id,

@@ -62,6 +62,11 @@ std::string ScriptCalls::refusal(const contract::Resolved& resolved,
   if ((flags & contract::flag::kNoScript) != 0) {
     return "ERR This Redis command is not allowed from script";
   }
+  // A dry run answers nobody, and would only be noted in ACL LOG.
+  if (place() != Place::kDry) {
+    std::string denied = script_error(services_, *account_, caller_.id, *resolved.row, script.args);
+    if (!denied.empty()) return denied;
+  }
   constexpr std::string_view kRefused =
       "ERR Write commands are not allowed from read-only scripts.";
   constexpr uint32_t kChanges = contract::flag::kWrite | contract::flag::kMayReplicate;
@@ -72,7 +77,8 @@ std::string ScriptCalls::refusal(const contract::Resolved& resolved,
   }
   // PFCOUNT keeps its estimate in the value.
   if (script.no_writes && contract::is_write(*resolved.row)) return std::string(kRefused);
-  return {};
+  if (account_->is_unrestricted()) return {};
+  return unnamed_keys_error(services_, *account_->user(), *resolved.row, script.args);
 }
 
 bool ScriptCalls::call(const ScriptCall& script, std::string* reply) {
@@ -83,12 +89,7 @@ bool ScriptCalls::call(const ScriptCall& script, std::string* reply) {
   std::string resolve_error;
   const contract::Resolved resolved = services_.table.resolve(script.args, &resolve_error);
   bool goes_on = true;
-  std::string error = refusal(resolved, resolve_error, script);
-  // A dry run answers nobody, and would only be noted in ACL LOG.
-  if (error.empty() && place() != Place::kDry) {
-    error = script_error(services_, *account_, caller_.id, *resolved.row, script.args);
-  }
-  if (!error.empty()) {
+  if (const std::string error = refusal(resolved, resolve_error, script); !error.empty()) {
     count_rejected(services_, resolved.row, error);
     sink.error(error);
   } else {
@@ -121,7 +122,11 @@ void ScriptCalls::run_session(const Call& call, int resp, ReplySink& reply) {
   }
   client_->db = db_;
   client_->resp = resp;
-  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
+  Accounting accounting(services_, {.row = call.row,
+                                    .command = call.command,
+                                    .client = caller_,
+                                    .db = call.db,
+                                    .in_script = true});
   exec::run_session(services_, call, *client_, reply, /*in_exec=*/true);
   accounting.kept(reply, nullptr);
   db_ = client_->db;
@@ -142,7 +147,11 @@ std::optional<bool> ScriptCalls::allows(contract::Args args) const {
 
 bool ReadCalls::run(const Call& call, const ScriptCall&, ReplySink& reply) {
   INGOT_CHECK(contract::is_read(call.row));  // what writes has been refused
-  Accounting accounting(services_, {.row = call.row, .command = call.command, .client = caller_});
+  Accounting accounting(services_, {.row = call.row,
+                                    .command = call.command,
+                                    .client = caller_,
+                                    .db = call.db,
+                                    .in_script = true});
   run_read(services_, call, nullptr, keys_, reply);
   if (keys_.data().failed()) return false;
   accounting.kept(reply, &keys_);

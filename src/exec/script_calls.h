@@ -44,8 +44,18 @@ class BoundedSink : public contract::RespSink {
 
 class ScriptCalls : public contract::CommandCaller {
  public:
-  ScriptCalls(Services& services, const contract::Client& client, int db, storage::Reader& data)
-      : services_(services), caller_(client), account_(client.account()), db_(db), data_(data) {}
+  // Who has sent the script, when that came: a later AUTH does not change what it may do.
+  struct Sender {
+    const contract::Client& client;
+    access::AccountPtr account;
+    int db;
+  };
+  ScriptCalls(Services& services, Sender sender, storage::Reader& data)
+      : services_(services),
+        caller_(sender.client),
+        account_(std::move(sender.account)),
+        db_(sender.db),
+        data_(data) {}
 
   bool call(const contract::ScriptCall& script, std::string* reply) final;
   uint64_t seed() override;
@@ -74,8 +84,8 @@ class ScriptCalls : public contract::CommandCaller {
 // A script that only reads, at a view.
 class ReadCalls : public ScriptCalls {
  public:
-  ReadCalls(Services& services, const contract::Client& client, int db, types::KeyReader& keys)
-      : ScriptCalls(services, client, db, keys.data()), keys_(keys) {}
+  ReadCalls(Services& services, Sender sender, types::KeyReader& keys)
+      : ScriptCalls(services, std::move(sender), keys.data()), keys_(keys) {}
 
   Place place() const override { return Place::kPool; }
 
@@ -90,9 +100,10 @@ class ReadCalls : public ScriptCalls {
 // A run for the blocks that it reads.
 class DryCalls : public ScriptCalls {
  public:
-  DryCalls(Services& services, const contract::Client& client, int db, uint64_t seed,
-           data::Sandbox& sandbox)
-      : ScriptCalls(services, client, db, sandbox.overlay()), seed_(seed), sandbox_(sandbox) {}
+  DryCalls(Services& services, Sender sender, uint64_t seed, data::Sandbox& sandbox)
+      : ScriptCalls(services, std::move(sender), sandbox.overlay()),
+        seed_(seed),
+        sandbox_(sandbox) {}
 
   Place place() const override { return Place::kDry; }
   uint64_t seed() override { return seed_; }

@@ -60,6 +60,8 @@ std::shared_ptr<net::ArgumentSink> Session::argument_sink(std::span<const std::s
 
 void Session::on_input_end() {
   client_->leaving = true;
+  // Its connection is about to be closed: who asks right behind that finds it gone.
+  if (idle() && inbox_.empty()) leave_channels(services_.channels, thread_, client_);
 }
 
 void Session::on_lost() {
@@ -174,7 +176,7 @@ void Session::deliver(contract::EncodedReply& reply) {
 // A command that waits to be fed stands alone, and what comes meanwhile comes before its reply.
 void Session::push(const contract::Push& push) {
   if (connection_ == nullptr || closing_) return;
-  const char mark = client_->resp == 3 ? '>' : '*';
+  const char mark = push.mark != '\0' ? push.mark : client_->resp == 3 ? '>' : '*';
   if (slots_.empty() || (blocking_ && pushes_pass_)) {
     connection_->out().push_back(mark);
     for (const net::SharedBytes& part : {push.head, push.body}) {
@@ -227,7 +229,7 @@ void Session::settle() {
   if (!client_->in_multi) queued_bytes_ = 0;
   connection_->hold_input(pending_bytes_ + queued_bytes_ + client_->subscribed_bytes);
   connection_->hold_output(held_push_bytes_);
-  if (client_->is_subscriber() != subscriber_) {
+  if ((client_->is_subscriber() || client_->is_monitor()) != subscriber_) {
     subscriber_ = !subscriber_;
     connection_->set_subscriber(subscriber_);
   }

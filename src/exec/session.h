@@ -96,6 +96,7 @@ class Session : public net::Handler,
   std::string permission_error(const contract::QueuedCommand& command);
   std::string unreadable_error(const contract::QueuedCommand& command);
   TransactionPermission transaction_permission();
+  TransactionPermission permission_of_script(const contract::CommandRow& row) const;
 
   void reject(const contract::CommandRow* row, std::string_view error);
   Step route(const contract::QueuedCommand& queued);

@@ -66,8 +66,9 @@ void Session::note_command(const contract::Resolved& resolved) {
 void Session::answer_error(const QueuedCommand& queued, std::string_view error) {
   contract::EncodedReply reply;
   contract::RespSink sink(reply, client_->resp);
-  Accounting accounting(services_,
-                        {.row = *queued.row, .command = *queued.command, .client = *client_});
+  Accounting accounting(
+      services_,
+      {.row = *queued.row, .command = *queued.command, .client = *client_, .db = client_->db});
   sink.error(error);
   accounting.kept(sink, nullptr);
   if (!silent()) answer(std::move(reply));
@@ -229,7 +230,8 @@ Session::Step Session::route(const QueuedCommand& queued) {
                       .db = client_->db,
                       .resp = client_->resp,
                       .remembers_reads = contract::remembers_reads(client_->tracking),
-                      .silent = silent()});
+                      .silent = silent(),
+                      .permission = permission_of_script(row)});
 }
 
 // A job of its own: what came before is answered while it waits.
@@ -332,8 +334,9 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   if (!row.immediate && !idle()) return Step::kWait;
   auto run = [this, queued](contract::EncodedReply* out) {
     contract::RespSink reply(*out, client_->resp);
-    Accounting accounting(services_,
-                          {.row = *queued.row, .command = *queued.command, .client = *client_});
+    Accounting accounting(
+        services_,
+        {.row = *queued.row, .command = *queued.command, .client = *client_, .db = client_->db});
     exec::run_session(services_,
                       {.row = *queued.row,
                        .command = *queued.command,

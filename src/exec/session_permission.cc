@@ -69,6 +69,11 @@ std::string Session::unreadable_error(const QueuedCommand& command) {
   return unnamed_keys_error(services_, user(), *command.row, command.command->args);
 }
 
+// Of a single command: whose rights count for what it calls.
+TransactionPermission Session::permission_of_script(const contract::CommandRow& row) const {
+  return {.account = row.runs_script ? client_->account() : nullptr};
+}
+
 TransactionPermission Session::transaction_permission() {
   if (checked_) return checked_->transaction;
   TransactionPermission permission{.account = client_->account()};

@@ -50,13 +50,7 @@ struct Session::PoolRead {
   bool run() {
     contract::EncodedReply* out = &slot->reply;
     contract::RespSink reply(*out, resp);
-    if (exec && runs == 0) {
-      Accounting accounting(
-          session->services_,
-          {.row = *exec->row, .command = *exec->command, .client = *session->client_});
-      reply.array(commands.size());
-      accounting.kept(reply, nullptr);
-    }
+    if (exec && runs == 0) reply.array(commands.size());
     ++runs;
     for (; next < commands.size(); ++next) {
       if (!run_one(commands[next], reply, out)) return false;
@@ -67,6 +61,12 @@ struct Session::PoolRead {
       out->clear();
       reply.error(contract::kTransactionTooLarge);
       break;
+    }
+    if (exec) {
+      Accounting accounting(
+          session->services_,
+          {.row = *exec->row, .command = *exec->command, .client = *session->client_, .db = db});
+      accounting.kept(reply, nullptr);
     }
     if (silent) out->clear();
     return true;
@@ -92,16 +92,24 @@ struct Session::PoolRead {
     Accounting accounting(services, {.row = *queued.row,
                                      .command = *queued.command,
                                      .client = *session->client_,
-                                     .waits_since = waits_since});
+                                     .waits_since = waits_since,
+                                     .db = db});
+    if (queued.row->runs_script) accounting.show();
     size_t mark = out->bytes.size();
     reply.clear_erred();
-    ReadCalls calls(services, *session->client_, db, keys);
+    std::optional<ReadCalls> calls;
+    if (queued.row->runs_script) {
+      calls.emplace(
+          services,
+          ScriptCalls::Sender{.client = *session->client_, .account = permission.account, .db = db},
+          keys);
+    }
     run_read(services,
              {.row = *queued.row,
               .command = *queued.command,
               .db = db,
               .client_id = session->client_->id},
-             view, keys, reply, queued.row->runs_script ? &calls : nullptr);
+             view, keys, reply, calls ? &*calls : nullptr);
     if (data.failed()) out->truncate(mark);
     walked = data.has_walked();
     if (data.missed()) return false;
@@ -166,8 +174,9 @@ bool Session::probe(const QueuedCommand& queued) {
 bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
                        const types::DatabaseMap& databases, std::shared_ptr<const data::View> view,
                        storage::KeyProbe* probe) {
-  Accounting accounting(services_,
-                        {.row = *queued.row, .command = *queued.command, .client = *client_});
+  Accounting accounting(
+      services_,
+      {.row = *queued.row, .command = *queued.command, .client = *client_, .db = client_->db});
   types::KeyReader keys(data, databases, now_ms_, &services_.data.store.access());
   scratch_.clear();
   contract::RespSink reply(scratch_, client_->resp);
@@ -192,7 +201,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                 .slot = open_slot(),
                 .commands = {queued},
                 .exec = std::nullopt,
-                .permission = {},
+                .permission = permission_of_script(*queued.row),
                 .view = run_view_};
   if (queued.row->runs_script) return run_long(std::move(read));
   if (queued.command->args.size() > contract::kWalkedAtOnce) {

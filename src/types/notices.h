@@ -38,7 +38,12 @@ struct KeyRead {
   int thread;  // of that client
 };
 
-using Notice = std::variant<Event, Message, KeyChange, AllChanged, KeyRead>;
+// A command, as MONITOR tells of it.
+struct Shown {
+  std::string line;
+};
+
+using Notice = std::variant<Event, Message, KeyChange, AllChanged, KeyRead, Shown>;
 
 // What it takes in memory, more or less.
 inline size_t bytes_of(const Notice& notice) {
@@ -50,6 +55,7 @@ inline size_t bytes_of(const Notice& notice) {
     size_t operator()(const KeyChange& change) const { return change.key.size(); }
     size_t operator()(const AllChanged&) const { return 0; }
     size_t operator()(const KeyRead& read) const { return read.key.size(); }
+    size_t operator()(const Shown& shown) const { return shown.line.size(); }
   };
   return sizeof(Notice) + std::visit(Bytes{}, notice);
 }
