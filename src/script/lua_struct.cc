@@ -4,6 +4,8 @@
 // b B h H i I l L T integers (a small letter is signed; i and I may have a number of bytes behind
 // them), f d floating point numbers, s a string that a zero ends, cn one of n bytes, c0 one whose
 // length is the number before it (when packed: all of it); blanks mean nothing.
+#include <fmt/format.h>
+
 #include <bit>
 #include <climits>
 #include <cstdint>
@@ -89,7 +91,7 @@ class Format {
         return;
       }
       default: {
-        const std::string text = std::string("invalid format option '") + option + "'";
+        const std::string text = fmt::format("invalid format option '{}'", option);
         luaL_argerror(lua_, 1, text.c_str());
       }
     }
