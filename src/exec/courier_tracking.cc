@@ -46,11 +46,13 @@ const net::SharedBytes& message_head() {
 }
 
 template <typename Keys>
-net::SharedBytes encoded(const Keys& keys) {
+net::SharedBytes encoded(net::IoThread& thread, const Keys& keys) {
   auto text = std::make_shared<std::string>();
   net::RespWriter writer(*text, 2);
   writer.array(keys.size());
   for (const std::string_view key : keys) writer.bulk(key);
+  // What is not copied into each output has to be counted as everybody's.
+  if (text->size() > net::kSharedBytesMin) return thread.share(std::move(text));
   return text;
 }
 
@@ -82,7 +84,7 @@ void Courier::open(const types::KeyChange& change) {
   note_for_broadcast(change);
   const TrackingTable::Clients ids = reads_.take(change.key);
   if (ids.empty()) return;
-  const net::SharedBytes keys = encoded(std::vector<std::string_view>{change.key});
+  const net::SharedBytes keys = encoded(thread_, std::vector<std::string_view>{change.key});
   for (const uint64_t id : ids) {
     Client* const client = others_.tracking.find(thread_.index(), id);
     if (client == nullptr || (client->tracking & tracks::kBroadcast) != 0) continue;
@@ -104,7 +106,7 @@ void Courier::address_broadcasts() {
   for (const auto& [prefix, changes] : broadcasts_) {
     std::vector<std::string_view> keys;
     for (const auto& [key, author] : changes) keys.push_back(key);
-    const net::SharedBytes all = encoded(keys);
+    const net::SharedBytes all = encoded(thread_, keys);
     others_.tracking.for_clients_of(thread_.index(), prefix, [&](Client& client) {
       if ((client.tracking & tracks::kNoLoop) == 0) return add_invalidation(client, all);
       std::vector<std::string_view> of_others;
@@ -112,7 +114,7 @@ void Courier::address_broadcasts() {
         if (author != client.id) of_others.push_back(key);
       }
       if (of_others.size() == keys.size()) return add_invalidation(client, all);
-      if (!of_others.empty()) add_invalidation(client, encoded(of_others));
+      if (!of_others.empty()) add_invalidation(client, encoded(thread_, of_others));
     });
   }
   broadcasts_.clear();
@@ -186,7 +188,7 @@ void Courier::trim_reads() {
   };
   for (size_t i = 0; i < kForgottenInTurn && reads_.size() > 0 && has_too_much(); ++i) {
     const std::string key = reads_.any_key();
-    const net::SharedBytes keys = encoded(std::vector<std::string_view>{key});
+    const net::SharedBytes keys = encoded(thread_, std::vector<std::string_view>{key});
     for (const uint64_t id : reads_.take(key)) {
       Client* const client = others_.tracking.find(thread_.index(), id);
       if (client != nullptr && client->pushes != nullptr) invalidate(*client, keys);

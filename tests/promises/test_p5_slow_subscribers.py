@@ -12,7 +12,7 @@ from harness import MB, Crew, eventually, info, timed_ms
 from large_values import slow_socket
 from memory_bound import limited
 from support.resp import Client, encode
-from support.servers import self_check
+from support.servers import Server, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
@@ -259,3 +259,16 @@ def test_messages_that_wait_for_replies_count_as_output(engine):
         eventually(lambda: listeners(client, "news") == 0, 10, "it is cut")
         memory.check("messages that wait")
         listener.close()
+
+
+def test_invalidations_that_nobody_reads_are_bounded():
+    """Large ones are not copied into the output: they count all the same."""
+    with Server.ingot("rocksdb", {"maxmemory": "32mb"}) as server, server.client(protocol=3) as silent:
+        assert silent.call("CLIENT", "TRACKING", "ON", "BCAST").value == b"OK"
+        with server.client() as writer:
+            deadline = time.monotonic() + 60
+            while b"flags=tB" in writer.call("CLIENT", "LIST").value:
+                assert time.monotonic() < deadline
+                for i in range(200):
+                    writer.send("SET", b"%d" % i * 2000, "v")
+                assert all(writer.read().value == b"OK" for _ in range(200))
