@@ -33,7 +33,7 @@ constexpr auto kHttpBackOff = std::chrono::milliseconds(100);
 
 class HttpServer::Impl {
  public:
-  explicit Impl(HttpPage page) : page_(std::move(page)) {
+  explicit Impl(const HttpPage& page) : page_(page) {
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "http");
       context_.run();
@@ -180,7 +180,7 @@ class HttpServer::Impl {
     std::make_shared<Exchange>(*this, std::move(accepted))->read();
   }
 
-  const HttpPage page_;
+  const HttpPage& page_;
   size_t connections_ = 0;
   asio::io_context context_{1};
   asio::executor_work_guard<Executor> work_{context_.get_executor()};
@@ -189,11 +189,13 @@ class HttpServer::Impl {
   std::thread thread_;
 };
 
-HttpServer::HttpServer(HttpPage page) : impl_(std::make_unique<Impl>(std::move(page))) {}
+HttpServer::HttpServer(HttpPage page) : page_(std::move(page)) {}
 
 HttpServer::~HttpServer() = default;
 
 std::string HttpServer::listen(const std::vector<std::string>& bind, uint16_t port) {
+  if (!impl_ && port == 0) return {};
+  if (!impl_) impl_ = std::make_unique<Impl>(page_);
   return impl_->listen(bind, port);
 }
 

@@ -1,5 +1,6 @@
-// A small HTTP server for one page that is made anew for each request, such as /metrics. It has a
-// thread of its own, on which the page is made, too: a slow one delays nobody else.
+// A small HTTP server for one page that is made anew for each request, such as /metrics. Once it
+// listens it has a thread of its own, on which the page is made, too: a slow one delays nobody
+// else.
 //
 // Threads: construct, listen and destroy from one thread (the composition root, or CONFIG SET under
 // its lock).
@@ -34,7 +35,8 @@ class HttpServer {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  const HttpPage page_;
+  std::unique_ptr<Impl> impl_;  // null until it is to listen
 };
 
 }  // namespace ingot::net

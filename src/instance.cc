@@ -368,11 +368,12 @@ std::optional<settings::Refusal> Instance::apply_tls(const settings::Settings& b
                            "Unable to update TLS configuration. Check server logs."};
 }
 
-std::optional<settings::Refusal> Instance::apply(const settings::Settings& before,
-                                                 const settings::Settings& after) {
+std::optional<settings::Refusal> Instance::apply_network(const settings::Settings& before,
+                                                         const settings::Settings& after) {
   if (auto refusal = apply_tls(before, after)) return refusal;
-  bool listening = before.bind != after.bind || before.port != after.port ||
-                   before.tls_port != after.tls_port || before.tcp_backlog != after.tcp_backlog;
+  const bool listening = before.bind != after.bind || before.port != after.port ||
+                         before.tls_port != after.tls_port ||
+                         before.tcp_backlog != after.tcp_backlog;
   if (listening) {
     std::string error = net_->listen(listen_options(after));
     if (!error.empty()) {
@@ -388,9 +389,17 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   if (before.metrics_port != after.metrics_port || before.bind != after.bind) {
     if (auto why = metrics_server_->listen(after.bind, metrics_port(after)); !why.empty()) {
       metrics::log::warning("{}", why);
-      if (listening) (void)net_->listen(listen_options(before));
       return settings::Refusal{"metrics-port", "Unable to listen on this port. Check server logs."};
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<settings::Refusal> Instance::apply(const settings::Settings& before,
+                                                 const settings::Settings& after) {
+  if (auto refusal = apply_network(before, after)) {
+    (void)apply_network(after, before);  // what was done of it already
+    return refusal;
   }
   const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());

@@ -85,6 +85,8 @@ class Instance : public contract::RunningServer {
   std::string make_metrics();
   std::optional<settings::Refusal> apply_tls(const settings::Settings& before,
                                              const settings::Settings& after);
+  std::optional<settings::Refusal> apply_network(const settings::Settings& before,
+                                                 const settings::Settings& after);
   std::optional<settings::Refusal> apply(const settings::Settings& before,
                                          const settings::Settings& after);
   void apply_limits(const settings::Settings& settings);

@@ -173,6 +173,25 @@ def test_a_certificate_is_replaced_while_clients_stay(make, certificates, tmp_pa
     assert stays.ping()
 
 
+def test_a_change_that_fails_changes_nothing(make, certificates):
+    server = make()
+    plain = redis.Redis(port=server.port)
+
+    def certificate():
+        with tls_socket(server.options["tls-port"], certificates) as connection:
+            return connection.getpeercert()["serialNumber"]
+
+    before = certificate()
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        refusal(lambda: plain.execute_command(
+            "CONFIG", "SET", "tls-cert-file", certificates["client.crt"], "tls-key-file", certificates["client.key"],
+            "tls-port", taken.getsockname()[1]))  # fmt: skip
+    assert certificate() == before
+    assert plain.config_get("tls-cert-file") == {"tls-cert-file": certificates["server.crt"]}
+
+
 def test_protocols_and_ciphers(make, certificates):
     server = make({"tls-protocols": "TLSv1.3", "tls-ciphersuites": "TLS_AES_256_GCM_SHA384"})
     port = server.options["tls-port"]
