@@ -20,8 +20,8 @@ def written(server):
 
 
 def quiet(server):
-    """Waits until the engine has tidied up."""
-    last = -1
+    """Waits until the engine has tidied up: a second without work, not merely a start that has not begun with it."""
+    last = -MB
 
     def at_rest():
         nonlocal last
