@@ -88,10 +88,10 @@ void publish_to(WriteContext& context, Args args, bool sharded) {
   if (audience.clients > 0) {
     auto bulk = std::make_shared<std::string>();
     net::RespWriter(*bulk, 2).bulk(args[2]);
-    context.keys.effects().tell(types::Message{.channel = std::string(args[1]),
-                                               .bulk = std::move(bulk),
-                                               .sharded = sharded,
-                                               .threads = audience.threads});
+    context.keys.effects().notices.tell(types::Message{.channel = std::string(args[1]),
+                                                       .bulk = std::move(bulk),
+                                                       .sharded = sharded,
+                                                       .threads = audience.threads});
   }
   context.reply.integer(static_cast<int64_t>(audience.clients));
 }

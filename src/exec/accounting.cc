@@ -6,7 +6,6 @@
 #include "src/contract/channels.h"
 #include "src/contract/shown_arguments.h"
 #include "src/data/store.h"
-#include "src/exec/couriers.h"
 #include "src/metrics/stats.h"
 #include "src/settings/setting_values.h"
 
@@ -69,9 +68,8 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
     if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);
     if (keys->misses != 0) metrics::add(stats.keyspace_misses, keys->misses);
     for (const types::KeyReader::Missed& missed : keys->missed) {
-      const types::Notice event = types::Event{
-          .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key};
-      services_.couriers.release({event}, types::bytes_of(event));
+      run_.notices.tell(types::Event{
+          .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key});
     }
   }
 }
@@ -82,12 +80,7 @@ void Accounting::show() {
   constexpr uint32_t kHidden = contract::flag::kAdmin | contract::flag::kSkipMonitor;
   // EXEC is told of behind its commands, a script before them.
   if ((row.flags & kHidden) != 0 && !contract::is_exec(row) && !row.runs_script) return;
-  types::Shown shown{.line = monitor_line(row, run_)};
-  if (run_.effects != nullptr) return run_.effects->tell(std::move(shown));
-  std::vector<types::Notice> notices;
-  notices.emplace_back(std::move(shown));
-  const size_t bytes = types::bytes_of(notices.front());
-  services_.couriers.release(std::move(notices), bytes);
+  run_.notices.tell(types::Shown{.line = monitor_line(row, run_)});
 }
 
 void Accounting::note_slowness(const contract::CommandRow& row, Clock::duration took) {

@@ -26,9 +26,8 @@ class Accounting {
     std::optional<Clock::time_point> waits_since = {};
     int db = 0;
     bool in_script = false;
-    bool is_shown = false;  // when it ran before
-    // In the writer: MONITOR hears of it with what else the unit tells. Null: at once.
-    types::Effects* effects = nullptr;
+    bool is_shown = false;    // when it ran before
+    types::Notices& notices;  // where MONITOR and "keymiss" have their places
   };
   // Starts the clock. The reply must not have erred yet; what `run` names outlives this.
   Accounting(Services& services, const Run& run)

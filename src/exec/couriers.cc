@@ -2,12 +2,14 @@
 #include "src/exec/couriers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ingot::exec {
 
 namespace {
 
 constexpr size_t kBacklogBytesMax = 4 << 20;  // of one I/O thread
+constexpr size_t kWaitingBytesMax = 1 << 20;  // of one slot, for those before it
 
 }  // namespace
 
@@ -20,12 +22,12 @@ void Couriers::serve(std::span<net::IoThread* const> threads) {
   }
 }
 
-void Couriers::release(std::vector<types::Notice> notices, size_t bytes) {
+void Couriers::release(types::Notices notices) {
   types::ThreadSet threads;
   bool any_event = false;
   bool any_change = false;
   bool any_shown = false;
-  for (const types::Notice& notice : notices) {
+  for (const types::Notice& notice : notices.list) {
     if (const auto* message = std::get_if<types::Message>(&notice)) {
       threads |= message->threads;
     } else if (const auto* read = std::get_if<types::KeyRead>(&notice)) {
@@ -42,11 +44,17 @@ void Couriers::release(std::vector<types::Notice> notices, size_t bytes) {
   if (any_change) threads |= tracking_.threads();
   if (any_shown) threads |= channels_.monitor_threads();
   if (threads.none()) return;
-  const auto batch = std::make_shared<const NoticeBatch>(NoticeBatch{
-      .notices = std::move(notices), .bytes = bytes, .event_kinds = event_kinds_.load()});
+  const auto batch =
+      std::make_shared<const NoticeBatch>(NoticeBatch{.notices = std::move(notices.list),
+                                                      .bytes = notices.bytes,
+                                                      .event_kinds = event_kinds_.load()});
   for (size_t i = 0; i < couriers_.size(); ++i) {
     if (threads.test(i)) couriers_[i]->post(batch);
   }
+}
+
+void Couriers::release_too_many(types::Notices& notices) {
+  if (notices.bytes > kWaitingBytesMax) release(std::exchange(notices, {}));
 }
 
 void Couriers::forget_if_nobody_tracks() {

@@ -34,9 +34,10 @@ class Couriers {
     return channels_.any_hears_events() ? event_kinds_.load(std::memory_order_relaxed) : 0;
   }
 
-  // In the order of the calls, which come from the writer, and ("keymiss") from whichever thread
-  // reads that a key is not there.
-  void release(std::vector<types::Notice> notices, size_t bytes);
+  // In the order of the calls, which come from the writer, and for reads from the I/O threads.
+  void release(types::Notices notices);
+  // What waits for its place must not take much memory: the first of very many are told at once.
+  void release_too_many(types::Notices& notices);
   // Whoever causes more than can be carried waits for its own answer: the courier that `then` is to
   // be given to, or null.
   Courier* overladen() const;

@@ -154,7 +154,7 @@ void Group::remember_reads(const CommandRow& row, contract::Args args,
 void Group::remember_keys(const CommandRow& row, contract::Args args,
                           const contract::Client& client) {
   for (const contract::KeyAt& at : contract::keys_of(row, args)) {
-    effects_.tell(types::KeyRead{
+    effects_.notices.tell(types::KeyRead{
         .key = std::string(args[at.index]), .client = client.id, .thread = client.thread_index});
   }
 }
@@ -190,7 +190,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
                                     .waits_since = unit.waits_since,
                                     .db = unit.db,
                                     .is_shown = fed.has_value(),
-                                    .effects = &effects_});
+                                    .notices = effects_.notices});
   if (unit.row->runs_script) accounting.show();
   const Savepoint before = savepoint();
   Earlier earlier = earlier_runs(unit, 0);
@@ -223,7 +223,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
                                     .command = *unit.command,
                                     .client = *job.client,
                                     .db = unit.db,
-                                    .effects = &effects_});
+                                    .notices = effects_.notices});
   const bool broken = watches_.broken(job.client->id, keys);
   effects_.unwatch = true;
   if (broken) {
@@ -260,7 +260,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
                                 .command = *queued.command,
                                 .client = *job.client,
                                 .db = db,
-                                .effects = &effects_});
+                                .notices = effects_.notices});
     if (queued.row->runs_script) each.show();
     const Savepoint before = savepoint();
     const Call call = {
@@ -298,7 +298,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
 
 // The unit stays: what it did to WATCH takes effect now, for the units behind it.
 void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before) {
-  if (effects_.notices.size() > before.effects.notices) job.told_others = true;
+  if (effects_.notices.list.size() > before.effects.notices.count) job.told_others = true;
   overlay_.set_tier(Tier::kDisk);
   if (!watches_.empty()) {
     types::Effects since;
@@ -411,7 +411,7 @@ Status Group::commit(storage::Durability durability) {
   if (status.ok()) {
     // Somebody has begun to track in the middle of the group, and may have read before the commit.
     if (!tells_changes_ && !overlay_.empty() && services_.tracking.any()) {
-      effects_.tell(types::AllChanged{});
+      effects_.notices.tell(types::AllChanged{});
     }
     if (!state_.unread.empty()) {
       metrics::add(services_.data.stats.unread_overwrites, state_.unread.size());
@@ -443,9 +443,7 @@ void Group::release() {
   if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
     services_.data.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
   }
-  if (!effects_.notices.empty()) {
-    services_.couriers.release(std::move(effects_.notices), effects_.notice_bytes);
-  }
+  if (!effects_.notices.empty()) services_.couriers.release(std::move(effects_.notices));
   if (effects_.libraries) services_.scripts.publish(std::move(effects_.libraries));
 }
 

@@ -71,7 +71,7 @@ class Group {
 
   // Whether there is anything to write.
   bool empty() const { return overlay_.empty() && state_.count_changes.empty(); }
-  size_t bytes() const { return overlay_.bytes() + effects_.notice_bytes; }
+  size_t bytes() const { return overlay_.bytes() + effects_.notices.bytes; }
   // Writes the group, unless it changed nothing; on success its effects are released, on failure
   // it never happened. Either way a new group begins.
   storage::Status commit(storage::Durability durability);

@@ -48,7 +48,7 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
                                     .client = caller_,
                                     .db = call.db,
                                     .in_script = true,
-                                    .effects = &group_.effects_});
+                                    .notices = group_.effects_.notices});
   if (contract::is_write(call.row)) {
     Earlier earlier = earlier_runs(unit_, place_);
     earlier.may_block = false;

@@ -18,7 +18,7 @@ class GroupCalls : public ScriptCalls {
                     {.client = *job.client,
                      .account = job.units[job.next].permission.account,
                      .db = script.db},
-                    keys.data()),
+                    keys.data(), keys.effects().notices),
         group_(group),
         unit_(job.units[job.next]),
         place_(place_in_unit(index)),

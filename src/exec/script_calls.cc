@@ -126,9 +126,10 @@ void ScriptCalls::run_session(const Call& call, int resp, ReplySink& reply) {
                                     .command = call.command,
                                     .client = caller_,
                                     .db = call.db,
-                                    .in_script = true});
+                                    .in_script = true,
+                                    .notices = notices_});
   exec::run_session(services_, call, *client_, reply, /*in_exec=*/true);
-  accounting.kept(reply, nullptr);
+  if (place() != Place::kDry) accounting.kept(reply, nullptr);
   db_ = client_->db;
 }
 
@@ -151,10 +152,12 @@ bool ReadCalls::run(const Call& call, const ScriptCall&, ReplySink& reply) {
                                     .command = call.command,
                                     .client = caller_,
                                     .db = call.db,
-                                    .in_script = true});
+                                    .in_script = true,
+                                    .notices = notices_});
   run_read(services_, call, nullptr, keys_, reply);
   if (keys_.data().failed()) return false;
   accounting.kept(reply, &keys_);
+  services_.couriers.release_too_many(notices_);
   keys_.hits = keys_.misses = 0;
   keys_.missed.clear();
   return true;

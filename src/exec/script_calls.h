@@ -50,8 +50,10 @@ class ScriptCalls : public contract::CommandCaller {
     access::AccountPtr account;
     int db;
   };
-  ScriptCalls(Services& services, Sender sender, storage::Reader& data)
+  // `notices`: where others are told of the calls.
+  ScriptCalls(Services& services, Sender sender, storage::Reader& data, types::Notices& notices)
       : services_(services),
+        notices_(notices),
         caller_(sender.client),
         account_(std::move(sender.account)),
         db_(sender.db),
@@ -67,6 +69,7 @@ class ScriptCalls : public contract::CommandCaller {
                    contract::ReplySink& reply) = 0;
 
   Services& services_;
+  types::Notices& notices_;
   const contract::Client& caller_;
 
  private:
@@ -84,8 +87,8 @@ class ScriptCalls : public contract::CommandCaller {
 // A script that only reads, at a view.
 class ReadCalls : public ScriptCalls {
  public:
-  ReadCalls(Services& services, Sender sender, types::KeyReader& keys)
-      : ScriptCalls(services, std::move(sender), keys.data()), keys_(keys) {}
+  ReadCalls(Services& services, Sender sender, types::KeyReader& keys, types::Notices& notices)
+      : ScriptCalls(services, std::move(sender), keys.data(), notices), keys_(keys) {}
 
   Place place() const override { return Place::kPool; }
 
@@ -101,7 +104,8 @@ class ReadCalls : public ScriptCalls {
 class DryCalls : public ScriptCalls {
  public:
   DryCalls(Services& services, Sender sender, uint64_t seed, data::Sandbox& sandbox)
-      : ScriptCalls(services, std::move(sender), sandbox.overlay()),
+      : ScriptCalls(services, std::move(sender), sandbox.overlay(),
+                    sandbox.keys().effects().notices),
         seed_(seed),
         sandbox_(sandbox) {}
 

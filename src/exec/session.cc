@@ -158,6 +158,13 @@ void Session::answer(contract::EncodedReply reply) {
   slots_.back()->reply.bytes.append(reply.bytes);
 }
 
+void Session::tell(types::Notices notices) {
+  if (notices.empty()) return;
+  if (slots_.empty()) return services_.couriers.release(std::move(notices));
+  if (!slots_.back()->done) open_slot()->done = true;
+  slots_.back()->notices.append(std::move(notices));
+}
+
 void Session::deliver(contract::EncodedReply& reply) {
   if (connection_ == nullptr) return;
   size_t sent = 0;
@@ -211,6 +218,8 @@ void Session::deliver_done() {
     held_bytes_ -= slots_.front()->reply.bytes.size();
     held_push_bytes_ -= slots_.front()->pushed_bytes;
     deliver(slots_.front()->reply);
+    types::Notices& notices = slots_.front()->notices;
+    if (!notices.empty()) services_.couriers.release(std::move(notices));
     slots_.pop_front();
   }
 }
@@ -274,6 +283,7 @@ void Session::on_job_done(const SlotPtr& slot, contract::EncodedReply reply, boo
 void Session::complete(Slot& slot) {
   slot.done = true;
   held_bytes_ += slot.reply.bytes.size();
+  if (connection_ == nullptr) deliver_done();  // for its notices
 }
 
 void Session::on_read_done(const SlotPtr& slot) {

@@ -27,6 +27,7 @@
 #include "src/exec/permission.h"
 #include "src/exec/services.h"
 #include "src/exec/writer.h"
+#include "src/types/notices.h"
 
 namespace ingot::exec {
 
@@ -58,6 +59,7 @@ class Session : public net::Handler,
     bool done = false;
     contract::EncodedReply reply;
     size_t pushed_bytes = 0;  // of it
+    types::Notices notices;   // what others are told when it is delivered
   };
   using SlotPtr = std::shared_ptr<Slot>;
 
@@ -70,6 +72,7 @@ class Session : public net::Handler,
   // --- session.cc: order
   SlotPtr open_slot();
   void answer(contract::EncodedReply reply);  // a reply that is complete now, in its place
+  void tell(types::Notices notices);          // in the same place
   void deliver(contract::EncodedReply& reply);
   void deliver_done();
   void settle();  // delivers what is complete, pauses and resumes reading, closes

@@ -66,12 +66,16 @@ void Session::note_command(const contract::Resolved& resolved) {
 void Session::answer_error(const QueuedCommand& queued, std::string_view error) {
   contract::EncodedReply reply;
   contract::RespSink sink(reply, client_->resp);
-  Accounting accounting(
-      services_,
-      {.row = *queued.row, .command = *queued.command, .client = *client_, .db = client_->db});
+  types::Notices notices;
+  Accounting accounting(services_, {.row = *queued.row,
+                                    .command = *queued.command,
+                                    .client = *client_,
+                                    .db = client_->db,
+                                    .notices = notices});
   sink.error(error);
   accounting.kept(sink, nullptr);
   if (!silent()) answer(std::move(reply));
+  tell(std::move(notices));
 }
 
 Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& command) {
@@ -332,11 +336,13 @@ Session::Step Session::exec(const QueuedCommand& queued) {
 Session::Step Session::run_session(const QueuedCommand& queued) {
   const CommandRow& row = *queued.row;
   if (!row.immediate && !idle()) return Step::kWait;
-  auto run = [this, queued](contract::EncodedReply* out) {
+  auto run = [this, queued](contract::EncodedReply* out, types::Notices* notices) {
     contract::RespSink reply(*out, client_->resp);
-    Accounting accounting(
-        services_,
-        {.row = *queued.row, .command = *queued.command, .client = *client_, .db = client_->db});
+    Accounting accounting(services_, {.row = *queued.row,
+                                      .command = *queued.command,
+                                      .client = *client_,
+                                      .db = client_->db,
+                                      .notices = *notices});
     exec::run_session(services_,
                       {.row = *queued.row,
                        .command = *queued.command,
@@ -348,7 +354,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   if (row.offload) {
     exclusive_ = true;
     auto task = [self = shared_from_this(), slot = open_slot(), run]() mutable {
-      run(&slot->reply);
+      run(&slot->reply, &slot->notices);
       self->thread_.post([self, slot = std::move(slot)] {
         if (self->silent()) slot->reply.clear();
         self->complete(*slot);
@@ -362,10 +368,12 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
   }
   contract::EncodedReply reply;
   bool in_multi = client_->in_multi;
-  run(&reply);
+  types::Notices notices;
+  run(&reply, &notices);
   tell_connection();
   if (in_multi && !client_->in_multi) watching_ = false;  // DISCARD and RESET forget the keys
   if (!silent() || row.pushes) answer(std::move(reply));
+  tell(std::move(notices));
   if (client_->close_after_reply) closing_ = true;
   return Step::kTaken;
 }

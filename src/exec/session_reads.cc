@@ -63,9 +63,11 @@ struct Session::PoolRead {
       break;
     }
     if (exec) {
-      Accounting accounting(
-          session->services_,
-          {.row = *exec->row, .command = *exec->command, .client = *session->client_, .db = db});
+      Accounting accounting(session->services_, {.row = *exec->row,
+                                                 .command = *exec->command,
+                                                 .client = *session->client_,
+                                                 .db = db,
+                                                 .notices = slot->notices});
       accounting.kept(reply, nullptr);
     }
     if (silent) out->clear();
@@ -93,16 +95,18 @@ struct Session::PoolRead {
                                      .command = *queued.command,
                                      .client = *session->client_,
                                      .waits_since = waits_since,
-                                     .db = db});
+                                     .db = db,
+                                     .notices = slot->notices});
     if (queued.row->runs_script) accounting.show();
-    size_t mark = out->bytes.size();
+    const size_t mark = out->bytes.size();
+    const types::Notices::Savepoint told = slot->notices.savepoint();
     reply.clear_erred();
     std::optional<ReadCalls> calls;
     if (queued.row->runs_script) {
       calls.emplace(
           services,
           ScriptCalls::Sender{.client = *session->client_, .account = permission.account, .db = db},
-          keys);
+          keys, slot->notices);
     }
     run_read(services,
              {.row = *queued.row,
@@ -112,10 +116,14 @@ struct Session::PoolRead {
              view, keys, reply, calls ? &*calls : nullptr);
     if (data.failed()) out->truncate(mark);
     walked = data.has_walked();
-    if (data.missed()) return false;
+    if (data.missed()) {
+      slot->notices.rollback(told);
+      return false;
+    }
     if (data.failed() && session->client_->gone) return true;
     if (data.failed()) reply.error(contract::storage_error(data.error()));
     accounting.kept(reply, &keys);
+    services.couriers.release_too_many(slot->notices);
     return true;
   }
 };
@@ -174,9 +182,12 @@ bool Session::probe(const QueuedCommand& queued) {
 bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
                        const types::DatabaseMap& databases, std::shared_ptr<const data::View> view,
                        storage::KeyProbe* probe) {
-  Accounting accounting(
-      services_,
-      {.row = *queued.row, .command = *queued.command, .client = *client_, .db = client_->db});
+  types::Notices notices;
+  Accounting accounting(services_, {.row = *queued.row,
+                                    .command = *queued.command,
+                                    .client = *client_,
+                                    .db = client_->db,
+                                    .notices = notices});
   types::KeyReader keys(data, databases, now_ms_, &services_.data.store.access());
   scratch_.clear();
   contract::RespSink reply(scratch_, client_->resp);
@@ -190,6 +201,7 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
   if (latest && !services_.data.store.databases_still(databases_.version)) return false;
   accounting.kept(reply, &keys);
   if (!silent()) answer(std::move(scratch_));
+  tell(std::move(notices));
   return true;
 }
 

@@ -304,7 +304,7 @@ void KeyWriter::tell_lookup(int db, std::string_view key, bool found) {
 void KeyWriter::touch(int db, std::string_view key, Touch touch) {
   ++effects_.changes;
   if (tells_changes_ && touch == Touch::kModified) {
-    effects_.tell(KeyChange{.key = std::string(key), .author = author_});
+    effects_.notices.tell(KeyChange{.key = std::string(key), .author = author_});
   }
   if (!collect_touched_ || touch == Touch::kQuiet) return;
   effects_.touched.push_back(
@@ -317,8 +317,8 @@ void KeyWriter::flush(int db) {
   effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
   // Once for all databases of a FLUSHALL.
   const bool is_told =
-      !effects_.notices.empty() && std::holds_alternative<AllChanged>(effects_.notices.back());
-  if (tells_changes_ && !is_told) effects_.tell(AllChanged{});
+      !effects_.notices.empty() && std::holds_alternative<AllChanged>(effects_.notices.list.back());
+  if (tells_changes_ && !is_told) effects_.notices.tell(AllChanged{});
   if (before.surely_empty()) return;
   state_.databases_before.push_back(state_.databases);
   storage::KeyspaceId fresh = state_.next_keyspace++;
@@ -461,9 +461,8 @@ Effects::Savepoint Effects::savepoint() const {
           .watched = watched.size(),
           .collections = dropped_collections.size(),
           .keyspaces = dropped_keyspaces.size(),
-          .notices = notices.size(),
-          .notice_bytes = notice_bytes,
           .kept = kept.size(),
+          .notices = notices.savepoint(),
           .expired_keys = expired_keys,
           .changes = changes,
           .unwatch = unwatch,
@@ -471,7 +470,7 @@ Effects::Savepoint Effects::savepoint() const {
 }
 
 void Effects::rollback(const Savepoint& savepoint) {
-  INGOT_CHECK(savepoint.touched <= touched.size() && savepoint.notices <= notices.size());
+  INGOT_CHECK(savepoint.touched <= touched.size());
   INGOT_CHECK(savepoint.collections <= dropped_collections.size());
   libraries = savepoint.libraries;
   touched.resize(savepoint.touched);
@@ -479,8 +478,7 @@ void Effects::rollback(const Savepoint& savepoint) {
   watched.resize(savepoint.watched);
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
-  notices.resize(savepoint.notices);
-  notice_bytes = savepoint.notice_bytes;
+  notices.rollback(savepoint.notices);
   kept.resize(savepoint.kept);
   expired_keys = savepoint.expired_keys;
   changes = savepoint.changes;

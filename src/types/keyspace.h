@@ -204,8 +204,7 @@ struct Effects {
   bool unwatch = false;          // UNWATCH: forgets what was watched before `watched`
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
-  std::vector<Notice> notices;
-  size_t notice_bytes = 0;
+  Notices notices;
   // What FUNCTION has made of the libraries; null: they are as they were.
   std::shared_ptr<const script::Libraries> libraries;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
@@ -214,15 +213,10 @@ struct Effects {
   uint64_t expired_keys = 0;
   uint64_t changes = 0;  // rdb_changes_since_last_save
 
-  template <typename SomeNotice>
-  void tell(SomeNotice notice) {
-    notices.emplace_back(std::move(notice));
-    notice_bytes += bytes_of(notices.back());
-  }
-
   // To take back what a failed command did.
   struct Savepoint {
-    size_t touched, swapped, watched, collections, keyspaces, notices, notice_bytes, kept;
+    size_t touched, swapped, watched, collections, keyspaces, kept;
+    Notices::Savepoint notices;
     uint64_t expired_keys, changes;
     bool unwatch;
     std::shared_ptr<const script::Libraries> libraries;
@@ -301,7 +295,7 @@ class KeyWriter : public KeyReader {
   // is static.
   void notify(uint32_t kind, std::string_view name, int db, std::string_view key) {
     if ((wanted_events_ & kind) == 0) return;
-    effects_.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
+    effects_.notices.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
   }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
   // Tells of every key that is changed, for those who track keys. `author`: the client whose

@@ -2,13 +2,18 @@
 // released after the commit. Plain data.
 #pragma once
 
+#include <algorithm>
 #include <bitset>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "src/types/events.h"
+#include "storage/check.h"
 
 namespace ingot::types {
 
@@ -59,5 +64,33 @@ inline size_t bytes_of(const Notice& notice) {
   };
   return sizeof(Notice) + std::visit(Bytes{}, notice);
 }
+
+// In the order in which it is told.
+struct Notices {
+  std::vector<Notice> list;
+  size_t bytes = 0;
+
+  bool empty() const { return list.empty(); }
+  template <typename SomeNotice>
+  void tell(SomeNotice notice) {
+    list.emplace_back(std::move(notice));
+    bytes += bytes_of(list.back());
+  }
+  void append(Notices more) {
+    std::ranges::move(more.list, std::back_inserter(list));
+    bytes += more.bytes;
+  }
+
+  // To take back what was told since.
+  struct Savepoint {
+    size_t count, bytes;
+  };
+  Savepoint savepoint() const { return {.count = list.size(), .bytes = bytes}; }
+  void rollback(const Savepoint& savepoint) {
+    INGOT_CHECK(savepoint.count <= list.size());
+    list.resize(savepoint.count);
+    bytes = savepoint.bytes;
+  }
+};
 
 }  // namespace ingot::types

@@ -114,6 +114,26 @@ def test_writes_of_many_are_told_once_and_in_order(server):
         client.close()
 
 
+def test_reads_are_told_in_the_order_in_which_they_were_sent(server):
+    """Also where some wait for the disk longer than others."""
+    script = "return {redis.call('get', KEYS[1]), redis.call('get', 'none')}"
+    with server.client() as client:
+        client.pipeline([("SET", f"k{i}", "v" * 3000) for i in range(2000)])
+    server.restart()
+    monitor = Monitor(server)
+    sent, expected = [], []
+    for i in range(0, 2000, 5):
+        sent += [("GET", f"k{i}"), ("MGET", f"k{i}", f"k{i + 1}", f"k{1999 - i}"), ("GET", f"none{i}"), ("STRLEN", f"k{i + 2}")]
+        expected += sent[-4:]
+        if i % 7 == 0:
+            sent += [("PING",), ("EVAL_RO", script, "1", f"k{i}")]
+            expected += [*sent[-2:], ("get", f"k{i}"), ("get", "none")]
+    with server.client() as client:
+        client.pipeline([*sent, ("ECHO", "the end")])
+    lines = [text for _, text in monitor.lines_until(b"the end")]
+    assert lines == [b" ".join(b'"%s"' % word.encode() for word in words) for words in expected]
+
+
 def test_a_monitor_that_does_not_read_is_cut(server):
     with socket.create_connection(("127.0.0.1", server.port)) as silent:
         silent.sendall(b"MONITOR\r\n")

@@ -145,7 +145,7 @@ TEST_CASE("fields expire by themselves", "[hash]") {
   hash.expire_due();
   CHECK_FALSE(hash.exists());
   std::vector<std::string_view> events;
-  for (const Notice& notice : hash.effects().notices) {
+  for (const Notice& notice : hash.effects().notices.list) {
     events.push_back(std::get<Event>(notice).name);
   }
   CHECK(events == std::vector<std::string_view>{"hexpired", "hexpired", "del"});
