@@ -198,12 +198,45 @@ Status check_marked_log(const fs::path& manifest, FileForm form, const Logs& log
                       mark.log, mark.bytes, manifest.string())};
 }
 
+// Whether the log was begun behind all that is there of the one before it.
+bool is_linked(const LogLink& link, uint64_t number, const Logs& logs) {
+  if (link.log != number) return false;
+  const auto before = logs.find(link.before);
+  return before == logs.end() || before->second.bytes == link.before_bytes;
+}
+
+uint64_t bytes_behind(const Logs& logs, Logs::const_iterator it) {
+  uint64_t bytes = 0;
+  while (++it != logs.end()) bytes += it->second.bytes;
+  return bytes;
+}
+
+// The latest first: what is left is without a hole at any time.
+Status cut_from(Logs& logs, Logs::iterator it, uint64_t bytes) {
+  for (auto last = std::prev(logs.end()); last != it; --last) {
+    if (Status status = cut(last->second.path, 0); !status.ok()) return status;
+    last->second.bytes = 0;
+  }
+  it->second.bytes = bytes;
+  return cut(it->second.path, bytes);
+}
+
 // Cuts `logs` where the first of them is wrong behind the mark.
 Status cut_logs(const std::string& directory, Logs& logs, const SyncedMark& mark,
+                const std::optional<LogLink>& link,
                 const std::function<void(const std::string&)>& on_log) {
   for (auto it = logs.begin(); it != logs.end(); ++it) {
     const uint64_t number = it->first;
-    auto& [path, bytes] = it->second;
+    const auto& [path, bytes] = it->second;
+    if (number > mark.log && bytes > 0 && link && !is_linked(*link, number, logs)) {
+      if (on_log) {
+        on_log(
+            fmt::format("The power failed before what precedes {} was synced: its {} bytes, and {} "
+                        "bytes behind them, are lost",
+                        path.string(), bytes, bytes_behind(logs, it)));
+      }
+      return cut_from(logs, it, 0);
+    }
     const uint64_t synced = number < mark.log ? bytes : number == mark.log ? mark.bytes : 0;
     if (bytes < synced) {
       return {Status::Code::kCorruption,
@@ -221,10 +254,7 @@ Status cut_logs(const std::string& directory, Logs& logs, const SyncedMark& mark
               fmt::format("{} is damaged behind byte {}, in what was synced", path.string(),
                           walk.whole)};
     }
-    uint64_t behind = 0;
-    for (auto later = std::next(it); later != logs.end(); ++later) {
-      behind += later->second.bytes;
-    }
+    const uint64_t behind = bytes_behind(logs, it);
     // An end that is merely cut off is nothing to speak of.
     if (on_log && (walk.end != Walk::End::kTorn || behind > 0)) {
       on_log(
@@ -238,13 +268,7 @@ Status cut_logs(const std::string& directory, Logs& logs, const SyncedMark& mark
       Status status = lower_synced_mark(directory, {.log = number, .bytes = walk.whole});
       if (!status.ok()) return status;
     }
-    // The latest first: what is left is without a hole at any time.
-    for (auto last = logs.rbegin(); last->first != number; ++last) {
-      if (Status status = cut(last->second.path, 0); !status.ok()) return status;
-      last->second.bytes = 0;
-    }
-    bytes = walk.whole;
-    return cut(path, walk.whole);
+    return cut_from(logs, it, walk.whole);
   }
   return {};
 }
@@ -261,7 +285,9 @@ Status cut_lost_end(const std::string& directory, FileForm form,
   if (read_synced_mark(directory, &mark)) {
     Status there = check_marked_log(manifest, form, logs, mark);
     if (!there.ok()) return there;
-    if (Status status = cut_logs(directory, logs, mark, on_log); !status.ok()) return status;
+    if (Status status = cut_logs(directory, logs, mark, read_log_link(directory), on_log);
+        !status.ok())
+      return status;
   }
   // The mark will soon say so of all of them: they may stay for a while when the engine has read
   // them.

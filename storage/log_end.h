@@ -1,7 +1,8 @@
 // The end of an engine's logs after a power loss. What was never synced may be there with holes in
 // it, and an engine either refuses to open over a hole or, when it is of zeros, reads on behind it.
-// Here the logs end where the first hole is; damage in what was synced is an error. So is a length
-// that one flipped bit made longer: an engine takes the record for one that a crash cut off.
+// Here the logs end where the first hole is, also one between two logs; damage in what was synced
+// is an error. So is a length that one flipped bit made longer: an engine takes the record for one
+// that a crash cut off.
 #pragma once
 
 #include <functional>

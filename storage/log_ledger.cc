@@ -1,7 +1,8 @@
-// Syncing logs, giving them room, and writing down how far they are synced.
+// Syncing logs, giving them room, and writing down how far they are synced and how they are linked.
 #include "storage/log_ledger.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::string_view kMarkFile = "SYNCED";
 // The mark is written to these places in turn, so that a torn one leaves the one before it.
 constexpr std::array<uint64_t, 2> kMarkPlaces = {0, 4096};
+constexpr uint64_t kLinkPlace = 8192;
 constexpr uint64_t kChunkBytes = 1 << 20;  // room is asked for in steps of this
 constexpr std::chrono::seconds kMarkInterval{1};
 
@@ -31,6 +33,25 @@ std::string encode(const SyncedMark& mark) {
   return record;
 }
 
+std::string encode(const LogLink& link) {
+  std::string record;
+  append_le64(&record, link.log);
+  append_le64(&record, link.before);
+  append_le64(&record, link.before_bytes);
+  append_le64(&record, ~(link.log ^ link.before ^ link.before_bytes));
+  return record;
+}
+
+std::string read_mark_file(const std::string& directory) {
+  std::ifstream file(directory + "/" + std::string(kMarkFile), std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool write_at(int fd, std::string_view record, uint64_t place) {
+  return pwrite(fd, record.data(), record.size(), static_cast<off_t>(place)) ==
+         static_cast<ssize_t>(record.size());
+}
+
 // What a batch takes in a log: its own header, and one for each block of 32 KB that it touches.
 uint64_t log_bytes(uint64_t batch_bytes) {
   return batch_bytes + batch_bytes / 1024 + 256;
@@ -39,12 +60,12 @@ uint64_t log_bytes(uint64_t batch_bytes) {
 }  // namespace
 
 bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
-  std::ifstream file(directory + "/" + std::string(kMarkFile), std::ios::binary);
-  const std::string content(std::istreambuf_iterator<char>(file), {});
+  const std::string content = read_mark_file(directory);
   bool found = false;
   for (const uint64_t place : kMarkPlaces) {
-    if (content.size() < place + encode({}).size()) break;
-    const std::string_view record = std::string_view(content).substr(place, encode({}).size());
+    if (content.size() < place + encode(SyncedMark()).size()) break;
+    const std::string_view record =
+        std::string_view(content).substr(place, encode(SyncedMark()).size());
     const SyncedMark here = {.log = read_le64(record), .bytes = read_le64(record.substr(8))};
     if (encode(here) != record || (found && here < *mark)) continue;
     *mark = here;
@@ -59,28 +80,56 @@ Status lower_synced_mark(const std::string& directory, const SyncedMark& mark) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   bool done = fd >= 0;
   for (const uint64_t place : kMarkPlaces) {
-    done = done && pwrite(fd, record.data(), record.size(), static_cast<off_t>(place)) ==
-                       static_cast<ssize_t>(record.size());
+    done = done && write_at(fd, record, place);
   }
   done = done && fdatasync(fd) == 0;
   if (fd >= 0) close(fd);
   return done ? Status() : Status(Status::Code::kIo, "cannot write " + path);
 }
 
+std::optional<LogLink> read_log_link(const std::string& directory) {
+  const std::string content = read_mark_file(directory);
+  const size_t bytes = encode(LogLink()).size();
+  if (content.size() < kLinkPlace + bytes) return std::nullopt;
+  const std::string_view record = std::string_view(content).substr(kLinkPlace, bytes);
+  const LogLink link = {.log = read_le64(record),
+                        .before = read_le64(record.substr(8)),
+                        .before_bytes = read_le64(record.substr(16))};
+  // One that is damaged links nothing.
+  return encode(link) == record ? link : LogLink();
+}
+
 LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {}
 
-void LogLedger::begin_marking() {
+Status LogLedger::begin_marking() {
   std::lock_guard lock(sync_mutex_);
   const std::string path = directory_ + "/" + std::string(kMarkFile);
-  if (!read_synced_mark(directory_, &marked_)) {
-    marked_ = {};
+  const bool found = read_synced_mark(directory_, &marked_);
+  if (!found) marked_ = {};
+  links_ = found && read_log_link(directory_).has_value();
+  if (!links_) {
+    std::string content(kLinkPlace, '\0');
+    for (const uint64_t place : kMarkPlaces) {
+      content.replace(place, encode(marked_).size(), encode(marked_));
+    }
+    links_ = write_durably(path, content + encode(LogLink())).ok();
     // Without the file nothing is ever taken for unsynced, which is the safe way to be wrong.
-    if (!write_durably(path, encode(marked_)).ok()) return;
+    if (!links_ && !found) return {};
   }
   mark_fd_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (mark_fd_ < 0) return {Status::Code::kIo, "cannot write " + path};
+  // What stood in earlier logs is on stable storage, and the one that opening has begun may have
+  // bytes already.
+  return mark();
 }
 
 LogLedger::~LogLedger() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  call_.notify_all();
+  if (settler_.joinable()) settler_.join();
   if (mark_fd_ >= 0) close(mark_fd_);
 }
 
@@ -92,15 +141,20 @@ bool LogLedger::is_in_directory(const std::string& path) const {
 
 std::shared_ptr<LogLedger::Log> LogLedger::begin(uint64_t number, Disk disk) {
   std::shared_ptr<Log> log(new Log(number, std::move(disk)));
-  const auto before = logs();
-  const bool unnamed = std::ranges::any_of(before, [](const auto& each) { return !each->named; });
-  if (unnamed && sync_directory(directory_).ok()) {
-    for (const auto& each : before) each->named = true;
-  }
+  (void)name(logs());
   std::lock_guard lock(mutex_);
   if (!logs_.empty()) take_room(*logs_.back(), *log);
   logs_.push_back(log);
   return log;
+}
+
+Status LogLedger::name(const std::vector<std::shared_ptr<Log>>& logs) {
+  if (std::ranges::all_of(logs, [](const auto& each) { return each->named.load(); })) return {};
+  Status status = sync_directory(directory_);
+  if (status.ok()) {
+    for (const auto& each : logs) each->named = true;
+  }
+  return status;
 }
 
 void LogLedger::take_room(Log& before, Log& log) {
@@ -113,19 +167,34 @@ void LogLedger::take_room(Log& before, Log& log) {
 
 Status LogLedger::before_append(Log& log) {
   if (log.begun) return {};
-  std::lock_guard lock(sync_mutex_);
-  for (const auto& each : logs()) {
-    if (each.get() == &log) break;
-    Status status = sync_locked(*each);
-    if (status.ok() && each->ragged) status = {Status::Code::kIo, "cannot cut a torn log"};
+  std::vector<std::shared_ptr<Log>> before = logs();
+  std::erase_if(before, [&](const auto& each) { return each->number >= log.number; });
+  if (!link(before, log)) {
+    std::lock_guard lock(sync_mutex_);
+    Status status;
+    for (const auto& each : before) {
+      if (status.ok()) status = sync_locked(*each);
+      if (status.ok() && each->ragged) status = {Status::Code::kIo, "cannot cut a torn log"};
+    }
+    if (status.ok()) status = mark();
     if (!status.ok()) {
       tear(log);
       return status;
     }
   }
-  mark();
   log.begun = true;
+  call_settler();
   return {};
+}
+
+// False: those before it have to be synced first.
+bool LogLedger::link(const std::vector<std::shared_ptr<Log>>& before, Log& log) {
+  if (before.empty() || !links_) return false;
+  Log& last = *before.back();
+  if (last.torn || settled_ < last.number) return false;
+  last.followed = true;
+  const LogLink link = {.log = log.number, .before = last.number, .before_bytes = last.written};
+  return write_at(mark_fd_, encode(link), kLinkPlace);
 }
 
 void LogLedger::tear(Log& log) {
@@ -135,13 +204,17 @@ void LogLedger::tear(Log& log) {
 
 Status LogLedger::sync(Log& log) {
   std::lock_guard lock(sync_mutex_);
-  Status status = sync_locked(log);
-  if (status.ok()) mark();
-  return status;
+  for (const auto& each : logs()) {
+    if (each->number > log.number) break;
+    if (Status status = sync_locked(*each); !status.ok()) return status;
+  }
+  return mark();
 }
 
 void LogLedger::end(Log& log) {
   std::lock_guard one_sync(sync_mutex_);
+  // What was lost of it would be taken for a hole, if its name should come back.
+  if (log.followed) (void)sync_locked(log);
   log.ended = true;
   std::lock_guard lock(mutex_);
   std::erase_if(logs_, [&](const auto& each) { return each.get() == &log; });
@@ -152,8 +225,7 @@ Status LogLedger::sync() {
   for (const auto& log : logs()) {
     if (Status status = sync_locked(*log); !status.ok()) return status;
   }
-  mark();
-  return {};
+  return mark();
 }
 
 Status LogLedger::sync_locked(Log& log) {
@@ -162,10 +234,7 @@ Status LogLedger::sync_locked(Log& log) {
   if (!log.lost.ok()) return log.lost;
   if (log.ragged) log.ragged = !log.disk.cut(written).ok();
   Status status = log.disk.sync();
-  if (status.ok() && !log.named) {
-    status = sync_directory(directory_);
-    log.named = status.ok();
-  }
+  if (status.ok() && !log.named) status = name(logs());
   if (!status.ok()) {
     // Not kNoSpace, whatever the reason: what was written is undecided.
     log.lost = {Status::Code::kIo, "cannot sync: " + status.message()};
@@ -175,26 +244,61 @@ Status LogLedger::sync_locked(Log& log) {
   return {};
 }
 
-void LogLedger::mark() {
-  if (mark_fd_ < 0) return;
+Status LogLedger::mark() {
+  if (mark_fd_ < 0) return {};
   SyncedMark mark = marked_;
   for (const auto& log : logs()) {
     if (log->number < marked_.log) continue;
     mark = {.log = log->number, .bytes = log->synced};
     if (log->synced < log->written || log->ragged) break;  // those behind it do not count
   }
-  if (mark.log == marked_.log && mark.bytes <= marked_.bytes) return;
-  // A mark that lags, because this failed, is true still.
-  const std::string record = encode(mark);
-  const auto place = static_cast<off_t>(kMarkPlaces[marks_++ % kMarkPlaces.size()]);
-  if (pwrite(mark_fd_, record.data(), record.size(), place) !=
-      static_cast<ssize_t>(record.size())) {
-    return;
+  // One that lags within its log is true still.
+  const bool is_further = mark.log > settled_;
+  const Status failure = {Status::Code::kIo, "cannot write SYNCED"};
+  if (marked_ < mark) {
+    if (!write_at(mark_fd_, encode(mark), kMarkPlaces[marks_++ % kMarkPlaces.size()])) {
+      return is_further ? failure : Status();
+    }
+    marked_ = mark;
   }
-  marked_ = mark;
   const auto now = std::chrono::steady_clock::now();
-  if (now - mark_durable_at_ < kMarkInterval) return;
-  if (fdatasync(mark_fd_) == 0) mark_durable_at_ = now;
+  if (!is_further && now - mark_durable_at_ < kMarkInterval) return {};
+  if (fdatasync(mark_fd_) != 0) return is_further ? failure : Status();
+  mark_durable_at_ = now;
+  settled_ = marked_.log;
+  return {};
+}
+
+void LogLedger::call_settler() {
+  if (!links_) return;
+  {
+    std::lock_guard lock(mutex_);
+    unsettled_ = true;
+    if (!settler_.joinable()) settler_ = std::thread([this] { settle(); });
+  }
+  call_.notify_all();
+}
+
+// Its failures are seen by the next sync, and by the log after next.
+void LogLedger::settle() {
+  pthread_setname_np(pthread_self(), "log-settler");
+  std::unique_lock lock(mutex_);
+  while (true) {
+    call_.wait(lock, [this] { return unsettled_ || stopping_; });
+    if (stopping_) return;
+    unsettled_ = false;
+    lock.unlock();
+    {
+      std::lock_guard one_sync(sync_mutex_);
+      const auto all = logs();
+      Status status = name(all);
+      for (const auto& log : all) {
+        if (status.ok() && log != all.back()) status = sync_locked(*log);
+      }
+      if (status.ok()) (void)mark();
+    }
+    lock.lock();
+  }
 }
 
 Status LogLedger::make_room(uint64_t bytes) {

@@ -148,7 +148,7 @@ Status LeveldbEngine::open_database(const EngineOptions& options) {
   if (!status.ok()) return to_open_status(status, path_);
   db_.reset(db);
   env_.set_patient(true);
-  ledger_.begin_marking();
+  if (Status marking = ledger_.begin_marking(); !marking.ok()) return marking;
   mark_spaces();
   return {};
 }

@@ -164,8 +164,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   db_.reset(db);
   std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
   default_handle_ = handles.back();
-  ledger_.begin_marking();
-  return {};
+  return ledger_.begin_marking();
 }
 
 // Whoever else has the directory keeps his logs: opening it will say so.

@@ -7,6 +7,7 @@
 
 #include "storage/codec.h"
 #include "storage/log_end.h"
+#include "storage/salvage/checksum.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -56,9 +57,13 @@ uint64_t last_length(const std::filesystem::path& path) {
   return last;
 }
 
+uint64_t number_of(const std::filesystem::path& log) {
+  return std::stoull(log.stem().string());
+}
+
 // Writes the mark of LogLedger anew, in both of its places.
 void mark_synced(const std::filesystem::path& log, uint64_t bytes) {
-  const uint64_t number = std::stoull(log.stem().string());
+  const uint64_t number = number_of(log);
   std::string mark;
   append_le64(&mark, number);
   append_le64(&mark, bytes);
@@ -67,7 +72,84 @@ void mark_synced(const std::filesystem::path& log, uint64_t bytes) {
   std::ofstream(path, std::ios::binary) << mark << std::string(4096 - mark.size(), 0) << mark;
 }
 
+// And behind it that `log` was begun when `before` had so many bytes.
+void link(const std::filesystem::path& log, const std::filesystem::path& before, uint64_t bytes) {
+  std::string link;
+  append_le64(&link, number_of(log));
+  append_le64(&link, number_of(before));
+  append_le64(&link, bytes);
+  append_le64(&link, ~(number_of(log) ^ number_of(before) ^ bytes));
+  const std::filesystem::path path = log.parent_path() / "SYNCED";
+  std::filesystem::resize_file(path, 8192);
+  std::ofstream(path, std::ios::binary | std::ios::app) << link;
+}
+
 }  // namespace
+
+TEST_CASE("a log behind one that was not synced") {
+  TemporaryDirectory directory;
+  const FileForm form = GENERATE(FileForm::kRocksdb, FileForm::kLeveldb);
+  const auto make = [&](const std::string& name, uint64_t records) {
+    const std::filesystem::path path = directory.file(name);
+    std::ofstream file(path, std::ios::binary);
+    for (uint64_t i = 0; i < records; ++i) {
+      std::string record(1, 1);  // its type, a whole one
+      record += "content of a record";
+      std::string head;
+      append_le32(&head, masked_crc(record));
+      head += std::string{static_cast<char>(record.size() - 1), 0};
+      file << head << record;
+    }
+    return path;
+  };
+  const auto first = make("000005.log", 9);
+  const auto second = make("000007.log", 4);
+  const auto newest = make("000009.log", 3);
+  const uint64_t before = std::filesystem::file_size(second);
+  const uint64_t all = std::filesystem::file_size(newest);
+  mark_synced(second, before / 4);
+  link(newest, second, before);
+  std::string told;
+  const auto sizes = [&] {
+    const auto status = cut_lost_end(directory.file(""), form, [&](auto text) { told = text; });
+    REQUIRE(status.ok());
+    CHECK(std::filesystem::file_size(first) > 0);
+    return std::pair(std::filesystem::file_size(second), std::filesystem::file_size(newest));
+  };
+
+  SECTION("stays when nothing is missing") {
+    CHECK(sizes() == std::pair(before, all));
+    CHECK(told.empty());
+  }
+  SECTION("is lost with the end of that one, where a record ends") {
+    std::filesystem::resize_file(second, before / 4 * 3);
+    CHECK(sizes() == std::pair(before / 4 * 3, uint64_t{0}));
+    CHECK(told.find("its 78 bytes") != std::string::npos);
+    CHECK(sizes() == std::pair(before / 4 * 3, uint64_t{0}));
+  }
+  SECTION("or within one") {
+    std::filesystem::resize_file(second, before - 1);
+    CHECK(sizes() == std::pair(before / 4 * 3, uint64_t{0}));
+  }
+  SECTION("and when nobody knows where that one ended") {
+    link(second, first, 0);
+    CHECK(sizes() == std::pair(before, uint64_t{0}));
+  }
+  SECTION("stays when it was synced itself") {
+    mark_synced(newest, all);
+    link(second, first, 0);
+    CHECK(sizes() == std::pair(before, all));
+  }
+  SECTION("stays when that one is in tables, and gone") {
+    std::filesystem::remove(second);
+    CHECK(cut_lost_end(directory.file(""), form, {}).ok());
+    CHECK(std::filesystem::file_size(newest) == all);
+  }
+  SECTION("stays when an older version wrote it, which synced that one first") {
+    mark_synced(second, before / 4);
+    CHECK(sizes() == std::pair(before, all));
+  }
+}
 
 TEST_CASE("a damaged log") {
   TestEngine engine(GENERATE("rocksdb", "leveldb"));

@@ -1,7 +1,11 @@
 // What a LogLedger syncs, and when.
 #include "storage/log_ledger.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <mutex>
+#include <thread>
 
 #include "tests/storage/temporary_directory.h"
 
@@ -95,5 +99,74 @@ TEST_CASE("LogLedger: bytes go into a log when those before it are on stable sto
     cut_answer = {};
     const auto third = ledger.begin(3, disk);
     CHECK(ledger.before_append(*third).ok());
+  }
+}
+
+TEST_CASE("LogLedger: a log begins behind one that is not synced when all before that is") {
+  TemporaryDirectory directory;
+  LogLedger ledger(directory.file(""));
+  std::mutex mutex;  // held: the disk does not answer
+  std::atomic<int> syncs = 0;
+  const LogLedger::Disk disk = {.sync =
+                                    [&] {
+                                      const std::lock_guard lock(mutex);
+                                      ++syncs;
+                                      return Status();
+                                    },
+                                .allocate = [](uint64_t, uint64_t) { return Status(); },
+                                .cut = [](uint64_t) { return Status(); }};
+  const auto mark = [&] {
+    SyncedMark found;
+    REQUIRE(read_synced_mark(directory.file(""), &found));
+    return found;
+  };
+  const auto first = ledger.begin(1, disk);
+  REQUIRE(ledger.begin_marking().ok());
+  CHECK(mark().log == 1);
+  CHECK(read_log_link(directory.file(""))->log == 0);
+  REQUIRE(ledger.before_append(*first).ok());
+  ledger.appended(*first, 100);
+
+  std::unique_lock slow(mutex);
+  const auto second = ledger.begin(2, disk);
+  REQUIRE(ledger.before_append(*second).ok());
+  ledger.appended(*second, 200);
+  CHECK(syncs == 0);
+  CHECK(mark().log == 1);
+  const auto link = read_log_link(directory.file(""));
+  CHECK(link->log == 2);
+  CHECK(link->before == 1);
+  CHECK(link->before_bytes == 100);
+
+  SECTION("and the one before it is synced without being asked") {
+    slow.unlock();
+    while (mark().log < 2) std::this_thread::yield();
+    CHECK(syncs == 1);
+    CHECK(mark().bytes == 0);
+  }
+  SECTION("and the next one waits for that") {
+    const auto third = ledger.begin(3, disk);
+    std::atomic<bool> begun = false;
+    std::thread writer([&] {
+      CHECK(ledger.before_append(*third).ok());
+      begun = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK_FALSE(begun);
+    slow.unlock();
+    writer.join();
+    CHECK(syncs >= 1);
+    CHECK(mark().log >= 2);
+  }
+  SECTION("and it is synced before what is behind it") {
+    slow.unlock();
+    REQUIRE(ledger.sync(*second).ok());
+    CHECK(syncs == 2);
+    CHECK(mark() == SyncedMark{.log = 2, .bytes = 200});
+  }
+  SECTION("and when it ends") {
+    slow.unlock();
+    ledger.end(*first);
+    CHECK(syncs == 1);
   }
 }
