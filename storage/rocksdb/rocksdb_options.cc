@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "storage/rocksdb/long_keys.h"
 #include "storage/rocksdb/tree_memtable.h"
 
 namespace ingot::storage {
@@ -55,7 +56,6 @@ rocksdb::BlockBasedTableOptions make_table_options(Space space, const EngineOpti
       8;  // a look-up steps through one interval: fewer steps for 1 % of size
   table.index_type = Table::kTwoLevelIndexSearch;
   table.partition_filters = true;
-  table.metadata_block_size = 4 * kKiB;
   table.cache_index_and_filter_blocks = true;
   table.metadata_cache_options.top_level_index_pinning = rocksdb::PinningTier::kAll;
   // Level 0 is looked through on every read and small.
@@ -176,6 +176,7 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   rocksdb::ColumnFamilyOptions cf;
   cf.table_factory.reset(
       rocksdb::NewBlockBasedTableFactory(make_table_options(space, options, shared)));
+  adapt_to_long_keys(&cf);
   cf.memtable_factory = make_tree_memtables();
   cf.write_buffer_size = plan.memtable;
   cf.max_write_buffer_number = kMemtablesPerSpace;

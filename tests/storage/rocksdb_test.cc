@@ -3,9 +3,12 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "storage/rocksdb/rocksdb_options.h"
+#include "storage/salvage/salvaged_table.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -140,6 +143,40 @@ TEST_CASE("RocksDB: memory stays within its number, which changes while it runs"
   for (Space space : kAllSpaces) CHECK(engine.scan(space).size() >= 9000);
   REQUIRE(engine->flush().ok());
   CHECK(engine->stats().memory_bytes <= 10 << 20);
+}
+
+TEST_CASE("RocksDB: memory stays within its number when keys are as long as a block") {
+  EngineOptions options;
+  options.cache_bytes = 12 << 20;
+  TestEngine engine("rocksdb", options);
+  constexpr int kKeys = 10'000;  // 60 MB
+  const auto long_key = [](int i) { return std::string(6000, 'p') + std::to_string(100'000 + i); };
+  uint64_t memory_max = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    REQUIRE(engine.put(Space::kMeta, long_key(i * 7919 % kKeys), std::to_string(i)).ok());
+    if (i % 100 == 0) memory_max = std::max(memory_max, engine->stats().memory_bytes);
+  }
+  REQUIRE(engine->flush().ok());
+  REQUIRE(engine->compact(Space::kMeta, {}).ok());
+  memory_max = std::max(memory_max, engine->stats().memory_bytes);
+  for (int i = 0; i < kKeys; i += 10) {
+    CHECK(engine.get(Space::kMeta, long_key(i * 7919 % kKeys)) == std::to_string(i));
+  }
+  memory_max = std::max(memory_max, engine->stats().memory_bytes);
+  CHECK(memory_max <= 2 * options.cache_bytes);
+
+  // And what repairs reads such an index as well.
+  engine.close();
+  std::set<std::string> found;
+  for (const auto& file : std::filesystem::directory_iterator(engine.options().path)) {
+    if (file.path().extension() != ".sst") continue;
+    SalvagedTable table(file.path(), FileForm::kRocksdb);
+    table.walk({.record = [&](const VersionedKey& key,
+                              std::string_view) { found.insert(std::string(key.key)); },
+                .damage = [](auto...) { FAIL("damage"); },
+                .harmless = [](std::string_view what) { FAIL(what); }});
+  }
+  CHECK(found.size() == kKeys);
 }
 
 TEST_CASE("RocksDB: a cache hit and a miss are counted") {

@@ -1,0 +1,90 @@
+// Measures the keys of each table as it is written, and sets the form of the next one.
+#include "storage/rocksdb/long_keys.h"
+
+#include <rocksdb/table.h>
+#include <rocksdb/table_properties.h>
+
+#include <atomic>
+#include <memory>
+
+#include "storage/check.h"
+
+namespace ingot::storage {
+namespace {
+
+constexpr char kLongKeysName[] = "ingot.long-keys";
+
+constexpr size_t kLongKeyBytes = 256;
+constexpr uint64_t kShare = 16;  // long are the keys of a table when more than 1/16 of it is
+
+class TableForm {
+ public:
+  explicit TableForm(std::shared_ptr<rocksdb::TableFactory> factory)
+      : factory_(std::move(factory)),
+        options_(factory_->GetOptions<rocksdb::BlockBasedTableOptions>()) {
+    INGOT_CHECK(options_ != nullptr);
+  }
+
+  // RocksDB copies the options when it begins a table. It changes those that it lets be changed in
+  // the same way, which these two are not among.
+  void set(bool long_keys) {
+    constexpr uint64_t kPartBytes = 4 << 10;
+    std::atomic_ref(options_->index_block_restart_interval)
+        .store(long_keys ? 16 : 1, std::memory_order_relaxed);
+    std::atomic_ref(options_->metadata_block_size)
+        .store(long_keys ? 4 * kPartBytes : kPartBytes, std::memory_order_relaxed);
+  }
+
+ private:
+  const std::shared_ptr<rocksdb::TableFactory> factory_;
+  rocksdb::BlockBasedTableOptions* const options_;
+};
+
+class KeyMeasure : public rocksdb::TablePropertiesCollector {
+ public:
+  explicit KeyMeasure(std::shared_ptr<TableForm> form) : form_(std::move(form)) {}
+
+  const char* Name() const override { return kLongKeysName; }
+  rocksdb::Status AddUserKey(const rocksdb::Slice& key, const rocksdb::Slice& value,
+                             rocksdb::EntryType /*type*/, rocksdb::SequenceNumber /*sequence*/,
+                             uint64_t /*file_size*/) override {
+    bytes_ += key.size() + value.size();
+    if (key.size() > kLongKeyBytes) long_bytes_ += key.size();
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status Finish(rocksdb::UserCollectedProperties* /*properties*/) override {
+    form_->set(long_bytes_ > bytes_ / kShare);
+    return rocksdb::Status::OK();
+  }
+  rocksdb::UserCollectedProperties GetReadableProperties() const override { return {}; }
+
+ private:
+  const std::shared_ptr<TableForm> form_;
+  uint64_t bytes_ = 0;
+  uint64_t long_bytes_ = 0;
+};
+
+class KeyMeasureFactory : public rocksdb::TablePropertiesCollectorFactory {
+ public:
+  explicit KeyMeasureFactory(std::shared_ptr<TableForm> form) : form_(std::move(form)) {}
+
+  const char* Name() const override { return kLongKeysName; }
+  rocksdb::TablePropertiesCollector* CreateTablePropertiesCollector(
+      rocksdb::TablePropertiesCollectorFactory::Context /*context*/) override {
+    return new KeyMeasure(form_);
+  }
+
+ private:
+  const std::shared_ptr<TableForm> form_;
+};
+
+}  // namespace
+
+void adapt_to_long_keys(rocksdb::ColumnFamilyOptions* cf) {
+  auto form = std::make_shared<TableForm>(cf->table_factory);
+  form->set(false);
+  cf->table_properties_collector_factories.push_back(
+      std::make_shared<KeyMeasureFactory>(std::move(form)));
+}
+
+}  // namespace ingot::storage
