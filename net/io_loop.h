@@ -52,10 +52,19 @@ class IoLoop final : public IoThread {
   void adopt(Socket socket, Origin origin);
   uint64_t bytes_in() const { return bytes_in_.load(std::memory_order_relaxed); }
   uint64_t bytes_out() const { return bytes_out_.load(std::memory_order_relaxed); }
+  uint64_t reads() const { return reads_.load(std::memory_order_relaxed); }
+  uint64_t writes() const { return writes_.load(std::memory_order_relaxed); }
 
   ServerState& state() { return state_; }
-  void count_in(size_t bytes) { add(bytes_in_, bytes); }
-  void count_out(size_t bytes) { add(bytes_out_, bytes); }
+  // Of one read, or one write.
+  void count_in(size_t bytes) {
+    add(bytes_in_, bytes);
+    add(reads_, 1);
+  }
+  void count_out(size_t bytes) {
+    add(bytes_out_, bytes);
+    add(writes_, 1);
+  }
   // Strings with some room in them, lent to connections while they have output.
   std::string take_spare();
   void give_spare(std::string&& spare);
@@ -85,6 +94,8 @@ class IoLoop final : public IoThread {
   std::thread thread_;
   std::atomic<uint64_t> bytes_in_{0};
   std::atomic<uint64_t> bytes_out_{0};
+  std::atomic<uint64_t> reads_{0};
+  std::atomic<uint64_t> writes_{0};
 
   std::mutex tasks_mutex_;  // guards the next two
   std::vector<std::move_only_function<void()>> tasks_;

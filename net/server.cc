@@ -101,6 +101,14 @@ uint64_t Server::bytes_out() const {
   return impl_->sum(&IoLoop::bytes_out);
 }
 
+uint64_t Server::reads() const {
+  return impl_->sum(&IoLoop::reads);
+}
+
+uint64_t Server::writes() const {
+  return impl_->sum(&IoLoop::writes);
+}
+
 uint64_t Server::connections_accepted() const {
   return impl_->state.accepted.load(std::memory_order_relaxed);
 }

@@ -94,6 +94,8 @@ class Server {
   // Counters since start; any thread.
   uint64_t bytes_in() const;
   uint64_t bytes_out() const;
+  uint64_t reads() const;  // from sockets
+  uint64_t writes() const;
   uint64_t connections_accepted() const;
   uint64_t output_limit_disconnections() const;
 

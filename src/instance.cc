@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 
 #include "src/access/user_file.h"
 #include "src/commands/families.h"
@@ -18,6 +17,7 @@
 #include "src/metrics/log.h"
 #include "src/metrics/sampler.h"
 #include "src/script/stored_libraries.h"
+#include "src/server/compactor.h"
 #include "src/server/disk_guard.h"
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
@@ -40,13 +40,6 @@ int64_t system_now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-std::string random_hex(size_t digits) {
-  std::random_device random;
-  std::string text;
-  while (text.size() < digits) text.push_back("0123456789abcdef"[random() & 15]);
-  return text;
 }
 
 exec::FsyncPolicy policy_of(settings::AppendFsync setting) {
@@ -129,7 +122,7 @@ net::TlsOptions tls_options(const settings::Settings& settings) {
 }  // namespace
 
 Instance::Instance(settings::Config& config)
-    : config_(config), run_id_(random_hex(40)), stats_(system_now_ms()) {
+    : config_(config), run_id_(random_id()), stats_(system_now_ms()), replication_id_(run_id_) {
   std::error_code error;
   executable_ = std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
@@ -187,6 +180,7 @@ std::optional<std::string> Instance::open() {
   if (auto why = metrics_server_->listen(settings->bind, metrics_port(*settings)); !why.empty()) {
     return why;
   }
+  startup_bytes_ = server::memory_usage().used;
   net_->start();
   return std::nullopt;
 }
@@ -227,6 +221,7 @@ std::optional<std::string> Instance::open_data(const settings::Settings& setting
   store_->set_cache_capacity(server::share_out(settings, memory_limit_).record_bytes);
   saver_ = std::make_unique<server::Saver>(
       store_->engine(), stats_, settings::checkpoint_path(settings), system_now_ms() / 1000);
+  compactor_ = std::make_unique<server::Compactor>(store_->engine());
   cursors_ = std::make_unique<types::KeyCursors>();
   cursors_->load(store_->engine());
   return std::nullopt;
@@ -347,6 +342,9 @@ void Instance::apply_limits(const settings::Settings& settings) {
                        .cache_bytes = shares.command_bytes,
                        .reply_bytes = shares.transaction_bytes,
                        .busy_ms = settings.busy_reply_threshold_ms});
+  store_->access().count_uses({.on = settings::counts_uses(settings.maxmemory_policy),
+                               .log_factor = static_cast<uint32_t>(settings.lfu_log_factor),
+                               .decay_minutes = static_cast<uint32_t>(settings.lfu_decay_time)});
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
   stats_.slow_log.configure(settings.slowlog_log_slower_than,
@@ -448,6 +446,7 @@ void Instance::close() {
   if (net_) net_->stop(kStopGraceMs);
   if (writer_) writer_->stop();
   if (collector_) collector_->stop();
+  compactor_.reset();
   tuner_.reset();
   readers_.reset();
   if (!store_) return;
@@ -460,46 +459,6 @@ void Instance::close() {
     metrics::log::warning("The last sync failed: {}", status.message());
   }
   saver_.reset();
-}
-
-storage::Status Instance::flush_engine() {
-  return store_->engine().flush();
-}
-std::string Instance::info(types::KeyReader& keys, std::span<const std::string_view> sections) {
-  return server::info_text({.services = *services_,
-                            .writer = *writer_,
-                            .net = *net_,
-                            .keys = keys,
-                            .settings = *config_.settings()},
-                           sections);
-}
-void Instance::reset_statistics() {
-  stats_.reset(net_->bytes_in(), net_->bytes_out());
-  store_->engine().reset_stats();
-}
-void Instance::unwatch(uint64_t client_id) {
-  writer_->unwatch(client_id);
-}
-void Instance::set_active_expire(bool active) {
-  writer_->set_active_expire(active);
-}
-storage::Status Instance::save() {
-  return saver_->save();
-}
-bool Instance::save_in_background() {
-  return saver_->save_in_background();
-}
-bool Instance::saving() const {
-  return saver_->saving();
-}
-int64_t Instance::last_save_s() const {
-  return saver_->last_save_s();
-}
-bool Instance::last_save_ok() const {
-  return saver_->last_save_ok();
-}
-int64_t Instance::last_save_duration_s() const {
-  return saver_->last_duration_s();
 }
 
 }  // namespace ingot

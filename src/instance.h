@@ -37,6 +37,7 @@ class KeyCursors;
 }
 
 namespace ingot::server {
+class Compactor;
 class DiskGuard;
 class ReaderTuner;
 class Saver;
@@ -64,6 +65,10 @@ class Instance : public contract::RunningServer {
   int64_t last_save_s() const override;
   bool last_save_ok() const override;
   int64_t last_save_duration_s() const override;
+  int64_t current_save_s() const override;
+  bool rewrite_in_background() override;
+  contract::BackgroundWork rewriting() const override;
+  contract::MemoryFigures memory_figures() override;
   storage::Status flush_engine() override;
   std::string info(types::KeyReader& keys, std::span<const std::string_view> sections) override;
   metrics::Stats& stats() override { return stats_; }
@@ -73,11 +78,14 @@ class Instance : public contract::RunningServer {
   types::KeyCursors& cursors() override { return *cursors_; }
   int64_t now_ms() const override { return store_->now_ms(); }
   const std::string& run_id() const override { return run_id_; }
+  std::string replication_id() const override;
+  void change_replication_id() override;
   const std::string& executable() const override { return executable_; }
   const std::string& config_file() const override { return config_.file(); }
   uint64_t memory_limit_bytes() const override { return memory_limit_.load(); }
 
  private:
+  static std::string random_id();  // 40 hex digits
   std::optional<std::string> open_data(const settings::Settings& settings);
   std::optional<std::string> open_readers(const settings::Settings& settings);
   void build_services(const settings::Settings& settings);
@@ -95,6 +103,7 @@ class Instance : public contract::RunningServer {
   settings::Config& config_;
   std::string run_id_;
   std::string executable_;
+  uint64_t startup_bytes_ = 0;  // of memory, when all was open
   std::atomic<uint64_t> memory_limit_{0};
 
   // In the order of construction; taken down backwards.
@@ -106,6 +115,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<server::Saver> saver_;
+  std::unique_ptr<server::Compactor> compactor_;
   std::unique_ptr<types::KeyCursors> cursors_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
@@ -120,8 +130,9 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<server::Ticker> ticker_;
   std::unique_ptr<net::HttpServer> metrics_server_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
+  std::string replication_id_;       // by mutex_
   bool shutdown_requested_ = false;  // by mutex_
   bool closed_ = false;
 };

@@ -13,6 +13,14 @@ Status Engine::sync() {
   return do_sync();
 }
 
+Status Engine::compact_all(std::atomic<bool>& stop) {
+  for (const Space space : kAllSpaces) {
+    if (stop) return {Status::Code::kBusy, "the server stops"};
+    if (Status status = compact(space, {}); !status.ok()) return status;
+  }
+  return {};
+}
+
 Status Engine::try_resume() {
   if (health() == Health::kUndecided) return trouble();
   Status status = do_try_resume();

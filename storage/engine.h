@@ -237,6 +237,9 @@ class Engine {
   // Compacts a range fully (empty begin and end: the whole space). Blocks.
   virtual Status compact(Space space, const KeyRange& range) = 0;
 
+  // The same with all there is, in pieces: ends soon after `stop` was set, and is kBusy then.
+  virtual Status compact_all(std::atomic<bool>& stop);
+
   // A consistent copy in the new directory `path` (must not exist), by hard links where possible.
   virtual Status checkpoint(const std::string& path) = 0;
 

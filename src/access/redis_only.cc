@@ -9,25 +9,12 @@ namespace {
 using namespace contract::acl;
 
 constexpr RedisOnly kCommands[] = {
-    {"bgrewriteaof", kAdmin | kSlow | kDangerous},
     {"client|pause", kAdmin | kSlow | kDangerous | kConnection},
     {"client|unblock", kAdmin | kSlow | kDangerous | kConnection},
     {"client|unpause", kAdmin | kSlow | kDangerous | kConnection},
     {"failover", kAdmin | kSlow | kDangerous},
-    {"lolwut", kRead | kFast},
-    {"memory|doctor", kSlow},
-    {"memory|malloc-stats", kSlow},
-    {"memory|stats", kSlow},
-    {"module", kSlow},
-    {"module|help", kSlow},
-    {"module|list", kAdmin | kSlow | kDangerous},
-    {"module|load", kAdmin | kSlow | kDangerous},
-    {"module|loadex", kAdmin | kSlow | kDangerous},
-    {"module|unload", kAdmin | kSlow | kDangerous},
     {"psync", kAdmin | kSlow | kDangerous},
     {"replconf", kAdmin | kSlow | kDangerous},
-    {"restore-asking", kKeyspace | kWrite | kSlow | kDangerous},
-    {"script|debug", kSlow | kScripting},
     {"sync", kAdmin | kSlow | kDangerous},
 };
 

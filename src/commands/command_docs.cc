@@ -291,14 +291,15 @@ void reply_docs(ReplySink& reply, const CommandRow* parent, const CommandRow& ro
   reply.bulk(contract::full_name(parent, row));
   std::vector<std::string_view> doc_flags;
   if (deprecated) doc_flags.push_back("deprecated");
-  if (row.debug) doc_flags.push_back("syscmd");
-  reply.map(3 + !row.complexity.empty() + !doc_flags.empty() + deprecated +
-            !row.replaced_by.empty() + !row.history.empty() + !arguments.empty() +
-            !row.subcommands.empty());
+  if (row.is_internal) doc_flags.push_back("syscmd");
+  const bool tells_complexity =
+      !row.complexity.empty() && row.complexity != contract::kNoComplexity;
+  reply.map(3 + tells_complexity + !doc_flags.empty() + deprecated + !row.replaced_by.empty() +
+            !row.history.empty() + !arguments.empty() + !row.subcommands.empty());
   reply_text(reply, "summary", row.summary);
   reply_text(reply, "since", row.since);
   reply_text(reply, "group", row.group);
-  if (!row.complexity.empty()) reply_text(reply, "complexity", row.complexity);
+  if (tells_complexity) reply_text(reply, "complexity", row.complexity);
   if (!doc_flags.empty()) {
     reply.bulk("doc_flags");
     reply_names(reply, doc_flags);

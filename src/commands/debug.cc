@@ -3,18 +3,26 @@
 // One row for all, as in Redis: its subcommands are no commands of their own there.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "src/commands/chance.h"
 #include "src/commands/families.h"
 #include "src/commands/value_facts.h"
+#include "src/contract/errors.h"
+#include "src/contract/glob.h"
 #include "src/contract/help.h"
+#include "src/data/restored_value.h"
+#include "src/metrics/log.h"
+#include "src/settings/setting_values.h"
 #include "src/types/collection.h"
 #include "src/types/digest.h"
 #include "src/types/string_value.h"
@@ -89,6 +97,11 @@ void set_active_expire(ReadContext& ctx, Args args) {
 
 // What Redis would write to its dump and read back goes from memory to tables here; later reads
 // come from there.
+void flush_engine(ReadContext& ctx) {
+  const storage::Status status = ctx.server.flush_engine();
+  status.ok() ? ctx.reply.ok() : ctx.reply.error("ERR " + status.message());
+}
+
 void reload(ReadContext& ctx, Args args) {
   contract::ArgReader reader(args, 2);
   bool any = false;
@@ -97,9 +110,58 @@ void reload(ReadContext& ctx, Args args) {
   if (!reader.done()) {
     return ctx.reply.error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
   }
-  const storage::Status status = ctx.server.flush_engine();
-  if (!status.ok()) return ctx.reply.error("ERR " + status.message());
+  flush_engine(ctx);
+}
+
+void load_log(ReadContext& ctx, Args) {
+  flush_engine(ctx);
+}
+
+void debug_error(ReadContext& ctx, Args args) {
+  std::string text(args[2]);
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\r' || c == '\n'; }, ' ');
+  ctx.reply.error(text);
+}
+
+void debug_log(ReadContext& ctx, Args args) {
+  metrics::log::warning("DEBUG LOG: {}", args[2]);
   ctx.reply.ok();
+}
+
+void change_replication_id(ReadContext& ctx, Args) {
+  ctx.server.change_replication_id();
+  ctx.reply.ok();
+}
+
+// Lists have no nodes whose packing it could change: it is checked, and that is all.
+void quicklist_packed_threshold(ReadContext& ctx, Args args) {
+  constexpr uint64_t kMax = (uint64_t{4} << 30) - (1 << 20);
+  const auto bytes = settings::parse_memory(args[2]);
+  if (!bytes || *bytes > kMax) {
+    return ctx.reply.error(
+        "ERR argument must be a memory value bigger than 1 and smaller than 4gb");
+  }
+  ctx.reply.ok();
+}
+
+// Patterns and texts of the signs that mean something to the matcher: it has to come back.
+void stringmatch_test(ReadContext& ctx, Args) {
+  constexpr int kRounds = 1'000'000;
+  constexpr size_t kLengthMax = 16;
+  constexpr std::string_view kSigns = "*?[]^-\\abcdef";
+  const auto draw = [&kSigns](std::string* text) {
+    text->resize(dice()() % (kLengthMax + 1));
+    for (char& sign : *text) sign = kSigns[dice()() % kSigns.size()];
+  };
+  std::string pattern;
+  std::string text;
+  for (int i = 0; i < kRounds; ++i) {
+    draw(&pattern);
+    draw(&text);
+    (void)contract::glob_matches(pattern, text);
+  }
+  ctx.reply.simple("Apparently Redis did not crash: test passed");
 }
 
 void reply_three(ReplySink& reply) {
@@ -175,16 +237,41 @@ void protocol(ReadContext& ctx, Args args) {
 void help(ReadContext& ctx, Args) {
   contract::reply_help(
       ctx.reply, "DEBUG",
-      {"DIGEST", "    Output a hex signature representing the current DB content.",
+      {"CHANGE-REPL-ID",
+       "    Change the replication IDs of the instance.",
+       "    Dangerous: should be used only for testing the replication subsystem.",
+       "DIGEST",
+       "    Output a hex signature representing the current DB content.",
        "DIGEST-VALUE <key> [<key> ...]",
-       "    Output a hex signature of the values of all the specified keys.", "OBJECT <key>",
-       "    Show low level info about `key` and associated value.", "PROTOCOL <type>",
+       "    Output a hex signature of the values of all the specified keys.",
+       "ERROR <string>",
+       "    Return a Redis protocol error with <string> as message. Useful for clients",
+       "    unit tests to simulate Redis errors.",
+       "LOG <message>",
+       "    Write <message> to the server log.",
+       "LOADAOF",
+       "    Flush the AOF buffers on disk and reload the AOF in memory.",
+       "OBJECT <key>",
+       "    Show low level info about `key` and associated value.",
+       "POPULATE <count> [<prefix>] [<size>]",
+       "    Create <count> string keys named key:<num>. If <prefix> is specified then",
+       "    it is used instead of the 'key' prefix. These are not propagated to",
+       "PROTOCOL <type>",
        "    Reply with a test value of the specified type. <type> can be: string,",
        "    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
-       "    true, false.", "RELOAD [option ...]", "SET-ACTIVE-EXPIRE <0|1>",
+       "    true, false.",
+       "RELOAD [option ...]",
+       "SET-ACTIVE-EXPIRE <0|1>",
        "    Setting it to 0 disables expiring keys in background when they are not",
        "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
-       "    default.", "SLEEP <seconds>", "    Stop the server for <seconds>. Decimals allowed."});
+       "    default.",
+       "QUICKLIST-PACKED-THRESHOLD <size>",
+       "    Sets the threshold for elements to be inserted as plain vs packed nodes",
+       "    Default value is 1GB, allows values up to 4GB. Setting to 0 restores to default.",
+       "SLEEP <seconds>",
+       "    Stop the server for <seconds>. Decimals allowed.",
+       "STRINGMATCH-TEST",
+       "    Run a fuzz tester against the stringmatchlen() function."});
 }
 
 struct Subcommand {
@@ -195,14 +282,20 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"change-repl-id", 0, false, change_replication_id},
     {"digest", 0, false, digest},
     {"digest-value", 0, true, digest_value},
+    {"error", 1, false, debug_error},
     {"help", 0, false, help},
+    {"loadaof", 0, true, load_log},
+    {"log", 1, false, debug_log},
     {"object", 1, false, object},
     {"protocol", 1, false, protocol},
+    {"quicklist-packed-threshold", 1, false, quicklist_packed_threshold},
     {"reload", 0, true, reload},
     {"set-active-expire", 1, false, set_active_expire},
     {"sleep", 1, false, sleep},
+    {"stringmatch-test", 0, false, stringmatch_test},
 };
 
 void debug(ReadContext& ctx, Args args) {
@@ -220,6 +313,62 @@ void debug(ReadContext& ctx, Args args) {
                   std::string(args[1].substr(0, kShown)) + "'. Try DEBUG HELP.");
 }
 
+// --- POPULATE, which writes
+
+constexpr size_t kPopulateArguments = 3;  // at most
+constexpr int64_t kKeysAtOnce = 1000;
+constexpr size_t kBytesAtOnce = 1 << 20;
+
+struct Population {
+  int64_t keys = 0;
+  std::string_view prefix = "key";
+  int64_t value_bytes = 0;  // 0: as many as the text takes
+};
+
+std::optional<Population> read_population(WriteContext& ctx, Args args) {
+  constexpr size_t kPrefixMax = 100;
+  ArgReader reader(args, 2);
+  const auto positive = [&reader] {
+    return reader.integer_between(0, INT64_MAX, "ERR value is out of range, must be positive");
+  };
+  Population population{.keys = positive()};
+  if (reader.more()) population.prefix = reader.text().substr(0, kPrefixMax);
+  if (reader.more()) population.value_bytes = positive();
+  if (!reader.failed() &&
+      static_cast<uint64_t>(population.value_bytes) > data::held_value_max(ctx.data)) {
+    reader.fail(contract::kOutOfMemory);
+  }
+  if (!reader.failed() && !ctx.may_block && population.keys > kKeysAtOnce) {
+    reader.fail("ERR DEBUG POPULATE makes at most 1000 keys inside a transaction");
+  }
+  if (!reader.failed()) return population;
+  ctx.reply.error(reader.error());
+  return std::nullopt;
+}
+
+void populate(WriteContext& ctx, Args args) {
+  const auto population = read_population(ctx, args);
+  if (!population) return;
+  int64_t next = contract::parse_integer(ctx.went_on).value_or(0);
+  const int64_t end = std::min(population->keys, next + kKeysAtOnce);
+  size_t bytes = 0;
+  for (; next < end && (bytes < kBytesAtOnce || !ctx.may_block); ++next) {
+    const std::string key = fmt::format("{}:{}", population->prefix, next);
+    Record old;
+    if (ctx.keys.peek(ctx.db, key, &old)) continue;
+    std::string value = fmt::format("value:{}", next);
+    if (population->value_bytes > 0) value.resize(static_cast<size_t>(population->value_bytes));
+    bytes += value.size();
+    types::store_string(ctx.keys, ctx.db, key, nullptr, value, 0);
+    if (ctx.keys.data().failed()) return;
+  }
+  if (next < population->keys) return ctx.go_on(std::to_string(next));
+  ctx.reply.ok();
+}
+
+// The row for what writes, or null.
+const CommandRow* writing_row(Args args);
+
 constexpr CommandRow kTable[] = {
     {.name = "debug",
      .arity = -2,
@@ -229,10 +378,25 @@ constexpr CommandRow kTable[] = {
      .complexity = "That of the subcommand",
      .summary = "Tools for tests of the server",
      .handler = debug,
+     .instead = writing_row,
      .scans = true,
-     .debug = true},
+     .guard = contract::Guard::kDebug,
+     .is_internal = true},
 };
 constexpr auto kRows = contract::family(kServerFamily, kTable);
+
+constexpr CommandRow populate_row() {
+  CommandRow row = contract::variant_of(kRows[0], populate);
+  row.flags |= flag::kWrite | flag::kDenyOom;
+  return row;
+}
+constexpr CommandRow kPopulateRow = populate_row();
+
+const CommandRow* writing_row(Args args) {
+  const bool populates = args.size() >= 3 && args.size() <= 2 + kPopulateArguments &&
+                         equals_ignore_case(args[1], "populate");
+  return populates ? &kPopulateRow : nullptr;
+}
 
 }  // namespace
 

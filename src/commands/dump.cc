@@ -18,6 +18,8 @@
 #include "src/data/piece_source.h"
 #include "src/data/restored_value.h"
 #include "src/data/string_source.h"
+#include "src/settings/config.h"
+#include "src/types/access_clock.h"
 
 namespace ingot::commands {
 namespace {
@@ -57,25 +59,24 @@ void dump(ReadContext& ctx, Args args) {
 struct RestoreOptions {
   bool replace = false;
   bool absolute = false;
+  std::optional<int64_t> idle_s;
+  std::optional<int64_t> frequency;
 };
 
-// Nothing when an error was answered. How idle or frequently used the key is said to be is checked
-// and not kept.
+// Nothing when an error was answered.
 std::optional<RestoreOptions> parse_options(ArgReader& reader, contract::ReplySink& reply) {
   RestoreOptions options;
-  bool idle = false, frequency = false;
   while (reader.more()) {
     if (reader.word("replace")) {
       options.replace = true;
     } else if (reader.word("absttl")) {
       options.absolute = true;
-    } else if (!frequency && reader.word("idletime", 1)) {
-      idle = true;
-      if (reader.integer() < 0) reader.fail("ERR Invalid IDLETIME value, must be >= 0");
-    } else if (!idle && reader.word("freq", 1)) {
-      frequency = true;
-      const int64_t value = reader.integer();
-      if (value < 0 || value > 255) {
+    } else if (!options.frequency && reader.word("idletime", 1)) {
+      options.idle_s = reader.integer();
+      if (options.idle_s < 0) reader.fail("ERR Invalid IDLETIME value, must be >= 0");
+    } else if (!options.idle_s && reader.word("freq", 1)) {
+      options.frequency = reader.integer();
+      if (options.frequency < 0 || options.frequency > 255) {
         reader.fail("ERR Invalid FREQ value, must be >= 0 and <= 255");
       }
     } else {
@@ -90,6 +91,19 @@ std::optional<RestoreOptions> parse_options(ArgReader& reader, contract::ReplySi
 std::shared_ptr<const data::BuiltArgument> argument_of(const WriteContext& ctx) {
   if (ctx.argument == nullptr) return nullptr;
   return ctx.argument->shared_from_this();
+}
+
+// Of the two that a server keeps, what its policy asks for.
+void note_use(WriteContext& ctx, std::string_view key, const RestoreOptions& options) {
+  types::AccessClock* const access = ctx.keys.access();
+  if (access == nullptr) return;
+  const storage::KeyspaceId keyspace = ctx.keys.keyspace(ctx.db);
+  const bool counts = settings::counts_uses(ctx.config.settings()->maxmemory_policy);
+  if (counts && options.frequency) {
+    access->set_frequency(keyspace, key, static_cast<uint32_t>(*options.frequency), ctx.now_ms());
+  } else if (!counts && options.idle_s) {
+    access->set_idle_seconds(keyspace, key, *options.idle_s, ctx.now_ms());
+  }
 }
 
 void restore(WriteContext& ctx, Args args) {
@@ -133,8 +147,40 @@ void restore(WriteContext& ctx, Args args) {
   storage::Metadata record = value->record();
   record.expire_ms = expire_ms;
   ctx.keys.store(ctx.db, args[1], nullptr, record);
+  note_use(ctx, args[1], *options);
   ctx.keys.notify(types::notify::kGeneric, "restore", ctx.db, args[1]);
   ctx.reply.ok();
+}
+
+constexpr CommandRow kRestoreRow{
+    .name = "restore",
+    .arity = -4,
+    .flags = flag::kWrite | flag::kDenyOom,
+    .acl = acl::kDangerous,
+    .keys = {key_at(1, key::kOw | key::kUpdate)},
+    .since = "2.6.0",
+    .complexity = "O(N) in the bytes of the value",
+    .summary = "Make a key with the value that DUMP answered",
+    .history =
+        "3.0.0: `REPLACE` is taken.; 5.0.0: `ABSTTL` is taken.; 5.0.0: "
+        "`IDLETIME` and `FREQ` are taken.",
+    .arguments =
+        "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE@3.0.0? "
+        "absttl:pure-token=ABSTTL@5.0.0? seconds:integer=IDLETIME@5.0.0? "
+        "frequency:integer=FREQ@5.0.0?",
+    .handler = restore,
+    .value_index = 3};
+
+// What a node of a cluster sends another one while a slot moves.
+constexpr CommandRow restore_asking_row() {
+  CommandRow row = kRestoreRow;
+  row.name = "restore-asking";
+  row.flags |= flag::kAsking;
+  row.group = kServerFamily.group;
+  row.since = "3.0.0";
+  row.summary = "RESTORE for a slot that moves between nodes of a cluster";
+  row.is_internal = true;
+  return row;
 }
 
 constexpr CommandRow kTable[] = {
@@ -148,21 +194,8 @@ constexpr CommandRow kTable[] = {
      .tips = "nondeterministic_output",
      .arguments = "key:key#0",
      .handler = dump},
-    {.name = "restore",
-     .arity = -4,
-     .flags = flag::kWrite | flag::kDenyOom,
-     .acl = acl::kDangerous,
-     .keys = {key_at(1, key::kOw | key::kUpdate)},
-     .since = "2.6.0",
-     .complexity = "O(N) in the bytes of the value",
-     .summary = "Make a key with the value that DUMP answered",
-     .history = "3.0.0: `REPLACE` is taken.; 5.0.0: `ABSTTL` is taken.; 5.0.0: "
-                "`IDLETIME` and `FREQ` are taken.",
-     .arguments = "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE@3.0.0? "
-                  "absttl:pure-token=ABSTTL@5.0.0? seconds:integer=IDLETIME@5.0.0? "
-                  "frequency:integer=FREQ@5.0.0?",
-     .handler = restore,
-     .value_index = 3},
+    kRestoreRow,
+    restore_asking_row(),
 };
 constexpr auto kRows = contract::family(kGenericFamily, kTable);
 

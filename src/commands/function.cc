@@ -29,6 +29,10 @@ LibrariesPtr libraries_of(WriteContext& ctx) {
 LibrariesPtr libraries_of(ReadContext& ctx) {
   return ctx.scripts.libraries();
 }
+LibrariesPtr libraries_of(SessionContext& ctx) {
+  const bool changed = ctx.in_group != nullptr && ctx.in_group->libraries;
+  return changed ? ctx.in_group->libraries : ctx.scripts.libraries();
+}
 
 // Makes them those of everybody once the unit is committed, and stores what has changed.
 void change_libraries(WriteContext& ctx, const LibrariesPtr& after) {
@@ -218,7 +222,8 @@ void restore(WriteContext& ctx, Args args) {
 
 void dump(SessionContext& ctx, Args) {
   std::string payload;
-  for (const auto& [name, library] : ctx.scripts.libraries()->all()) {
+  const LibrariesPtr libraries = libraries_of(ctx);
+  for (const auto& [name, library] : libraries->all()) {
     payload += kLibraryOpcode;
     types::rdb::append_string(&payload, library->code, /*compress=*/true);
   }
@@ -256,7 +261,7 @@ void list(SessionContext& ctx, Args args) {
       return ctx.reply.error("ERR Unknown argument " + std::string(args[i]));
     }
   }
-  const LibrariesPtr libraries = ctx.scripts.libraries();
+  const LibrariesPtr libraries = libraries_of(ctx);
   std::vector<const Library*> found;
   for (const auto& [name, library] : libraries->all()) {
     if (!pattern || contract::glob_matches(*pattern, name, /*ignore_case=*/true)) {
@@ -305,7 +310,7 @@ void stats(SessionContext& ctx, Args) {
     ctx.reply.bulk("duration_ms");
     ctx.reply.integer(running->duration_ms);
   }
-  const LibrariesPtr libraries = ctx.scripts.libraries();
+  const LibrariesPtr libraries = libraries_of(ctx);
   ctx.reply.bulk("engines");
   ctx.reply.map(1);
   ctx.reply.bulk("LUA");

@@ -1,9 +1,14 @@
 // MEMORY: what a value takes, and giving memory back.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "src/commands/families.h"
 #include "src/contract/help.h"
+#include "src/script/scripts.h"
 #include "src/server/memory_usage.h"
 
 namespace ingot::commands {
@@ -60,20 +65,160 @@ void usage(ReadContext& ctx, Args args) {
   ctx.reply.integer(static_cast<int64_t>(bytes));
 }
 
+double part_of(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+int64_t difference(uint64_t larger, uint64_t smaller) {
+  return static_cast<int64_t>(larger) - static_cast<int64_t>(smaller);
+}
+
+// What part of Redis' memory has a counterpart here stands in RunningServer::memory_figures();
+// there are neither hash tables of keys nor buffers of replicas, nodes or an append-only file.
+void memory_stats(ReadContext& ctx, Args) {
+  struct Database {
+    int number;
+    storage::KeyCounts counts;
+  };
+  std::vector<Database> databases;
+  uint64_t keys = 0;
+  for (size_t db = 0; db < ctx.keys.databases().size(); ++db) {
+    const storage::KeyCounts counts = ctx.keys.counts(static_cast<int>(db));
+    if (counts.keys == 0) continue;
+    databases.push_back({.number = static_cast<int>(db), .counts = counts});
+    keys += counts.keys;
+  }
+  const contract::MemoryFigures memory = ctx.server.memory_figures();
+  const uint64_t grown = memory.used - std::min(memory.used, memory.startup);
+  ReplySink& reply = ctx.reply;
+  const auto number = [&reply](std::string_view name, uint64_t value) {
+    reply.bulk(name);
+    reply.integer(static_cast<int64_t>(value));
+  };
+  const auto signed_number = [&reply](std::string_view name, int64_t value) {
+    reply.bulk(name);
+    reply.integer(value);
+  };
+  const auto real = [&reply](std::string_view name, double value) {
+    reply.bulk(name);
+    reply.real(value);
+  };
+  constexpr uint64_t kFigures = 26;
+  reply.map(kFigures + databases.size());
+  number("peak.allocated", memory.peak);
+  number("total.allocated", memory.used);
+  number("startup.allocated", memory.startup);
+  number("replication.backlog", 0);
+  number("clients.slaves", 0);
+  number("clients.normal", memory.clients);
+  number("cluster.links", 0);
+  number("aof.buffer", 0);
+  number("lua.caches", memory.scripts);
+  number("functions.caches", memory.functions);
+  for (const Database& database : databases) {
+    reply.bulk("db." + std::to_string(database.number));
+    reply.map(3);
+    for (const std::string_view name : {"overhead.hashtable.main", "overhead.hashtable.expires",
+                                        "overhead.hashtable.slot-to-keys"}) {
+      number(name, 0);
+    }
+  }
+  number("overhead.total", memory.overhead());
+  number("keys.count", keys);
+  number("keys.bytes-per-key", keys == 0 ? 0 : grown / keys);
+  number("dataset.bytes", memory.dataset());
+  real("dataset.percentage", std::min(100.0, part_of(memory.dataset(), grown) * 100));
+  real("peak.percentage", part_of(memory.used, memory.peak) * 100);
+  number("allocator.allocated", memory.used);
+  number("allocator.active", memory.allocator_active);
+  number("allocator.resident", memory.allocator_resident);
+  real("allocator-fragmentation.ratio", part_of(memory.allocator_active, memory.used));
+  signed_number("allocator-fragmentation.bytes", difference(memory.allocator_active, memory.used));
+  real("allocator-rss.ratio", part_of(memory.allocator_resident, memory.allocator_active));
+  signed_number("allocator-rss.bytes",
+                difference(memory.allocator_resident, memory.allocator_active));
+  real("rss-overhead.ratio", part_of(memory.resident, memory.allocator_resident));
+  signed_number("rss-overhead.bytes", difference(memory.resident, memory.allocator_resident));
+  real("fragmentation", part_of(memory.resident, memory.used));
+  signed_number("fragmentation.bytes", difference(memory.resident, memory.used));
+}
+
+// What an operator could do something about.
+std::vector<std::string> memory_complaints(const contract::MemoryFigures& memory, size_t clients,
+                                           size_t scripts) {
+  constexpr uint64_t kWorthALook = 10 << 20;
+  constexpr size_t kManyScripts = 1000;
+  constexpr uint64_t kClientBytes = 200 << 10;
+  std::vector<std::string> found;
+  if (!memory.filters_fit) {
+    found.emplace_back(
+        "The filters of all keys no longer fit the engine's cache, so reads of absent keys need "
+        "the disk. Raise maxmemory (or cache-size).");
+  }
+  if (memory.clients > kClientBytes * std::max<size_t>(clients, 1)) {
+    found.push_back(fmt::format(
+        "Clients have {} bytes waiting in their buffers, {} for each of them: some send more than "
+        "is answered, or do not read. CLIENT LIST tells which (qbuf, omem).",
+        memory.clients, memory.clients / std::max<size_t>(clients, 1)));
+  }
+  if (scripts > kManyScripts) {
+    found.push_back(fmt::format(
+        "{} scripts are cached. Scripts whose text is made anew for each call should take what "
+        "differs as KEYS and ARGV.",
+        scripts));
+  }
+  if (memory.used >= kWorthALook && memory.peak > memory.used + memory.used / 2) {
+    found.push_back(fmt::format(
+        "The peak was {} bytes, half as much again as the {} of now: after a burst the resident "
+        "memory may stay high for a while. MEMORY PURGE gives back what it can.",
+        memory.peak, memory.used));
+  }
+  const uint64_t unused = memory.resident - std::min(memory.resident, memory.used);
+  if (unused >= kWorthALook && memory.resident > memory.used + memory.used * 2 / 5) {
+    found.push_back(fmt::format(
+        "{} bytes are resident beside the {} in use: free space between allocations, or what the "
+        "allocator has not given back yet.",
+        unused, memory.used));
+  }
+  return found;
+}
+
+void memory_doctor(SessionContext& ctx, Args) {
+  const std::vector<std::string> found = memory_complaints(
+      ctx.server.memory_figures(), ctx.clients.size(), ctx.scripts.figures().scripts);
+  std::string report = found.empty() ? "Memory is used as it should be; nothing to complain of.\n"
+                                     : "There is something to look at:\n";
+  for (const std::string& complaint : found) report += " * " + complaint + "\n";
+  ctx.reply.verbatim("txt", report);
+}
+
+void malloc_stats(SessionContext& ctx, Args) {
+  ctx.reply.verbatim("txt", server::allocator_report());
+}
+
 void purge(SessionContext& ctx, Args) {
   server::return_memory_now();
   ctx.reply.ok();
 }
 
 void help(SessionContext& ctx, Args) {
-  contract::reply_help(
-      ctx.reply, "MEMORY",
-      {"PURGE", "    Give unused memory back to the system.", "USAGE <key> [SAMPLES <count>]",
-       "    Return the bytes of the records of <key>; of a large collection it is",
-       "    estimated from <count> of them (default: 5, 0: all)."});
+  contract::reply_help(ctx.reply, "MEMORY",
+                       {"DOCTOR", "    Return memory problems reports.", "MALLOC-STATS",
+                        "    Return internal statistics report from the memory allocator.", "PURGE",
+                        "    Attempt to purge dirty pages for reclamation by the allocator.",
+                        "STATS", "    Return information about the memory usage of the server.",
+                        "USAGE <key> [SAMPLES <count>]",
+                        "    Return the bytes of the records of <key>; of a large collection it is",
+                        "    estimated from <count> of them (default: 5, 0: all)."});
 }
 
 constexpr CommandRow kSubcommandTable[] = {
+    {.name = "doctor",
+     .arity = 2,
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = "What is wrong with the use of memory, in words",
+     .tips = "nondeterministic_output,request_policy:all_shards,response_policy:special",
+     .handler = memory_doctor},
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,
@@ -82,6 +227,14 @@ constexpr CommandRow kSubcommandTable[] = {
      .summary = "What the subcommands are for",
      .handler = help,
      .immediate = true},
+    {.name = "malloc-stats",
+     .arity = 2,
+     .since = "4.0.0",
+     .complexity = "O(N), N being the allocator's arenas and sizes",
+     .summary = "What the allocator tells of itself",
+     .tips = "nondeterministic_output,request_policy:all_shards,response_policy:special",
+     .handler = malloc_stats,
+     .offload = true},
     {.name = "purge",
      .arity = 2,
      .since = "4.0.0",
@@ -90,6 +243,14 @@ constexpr CommandRow kSubcommandTable[] = {
      .tips = "request_policy:all_shards,response_policy:all_succeeded",
      .handler = purge,
      .offload = true},
+    {.name = "stats",
+     .arity = 2,
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = "What memory is used for, as figures",
+     .tips = "nondeterministic_output,request_policy:all_shards,response_policy:special",
+     .handler = memory_stats,
+     .scans = true},
     {.name = "usage",
      .arity = -3,
      .flags = flag::kReadonly,

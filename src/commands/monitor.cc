@@ -21,7 +21,7 @@ constexpr CommandRow kTable[] = {
      .arity = 1,
      .flags = flag::kAdmin | flag::kNoScript | flag::kLoading | flag::kStale,
      .since = "1.0.0",
-     .complexity = "O(1)",
+     .complexity = contract::kNoComplexity,
      .summary = "Hear of every command that the server runs",
      .handler = hear_commands},
 };

@@ -16,9 +16,7 @@ namespace {
 using types::Record;
 
 bool policy_is_lfu(ReadContext& ctx) {
-  constexpr std::string_view kPolicy = "maxmemory-policy";
-  auto pairs = ctx.config.get({&kPolicy, 1});
-  return !pairs.empty() && pairs[0].second.find("lfu") != std::string::npos;
+  return settings::counts_uses(ctx.config.settings()->maxmemory_policy);
 }
 
 // Redis answers null for a key that is not there.
@@ -52,9 +50,6 @@ void idletime(ReadContext& ctx, Args args) {
   ctx.reply.integer(idle_seconds(ctx, args[2]));
 }
 
-// Nothing is ever evicted, so how often a key is used is not counted: what a new key has in Redis.
-constexpr int64_t kLfuInitial = 5;
-
 void freq(ReadContext& ctx, Args args) {
   Record record;
   if (!look_up(ctx, args, &record)) return;
@@ -64,7 +59,9 @@ void freq(ReadContext& ctx, Args args) {
         "that when switching between policies at runtime LRU and LFU data will take some time to "
         "adjust.");
   }
-  ctx.reply.integer(kLfuInitial);
+  types::AccessClock* const access = ctx.keys.access();
+  ctx.reply.integer(
+      access == nullptr ? 0 : access->frequency(ctx.keys.keyspace(ctx.db), args[2], ctx.now_ms()));
 }
 
 void help(SessionContext& ctx, Args) {

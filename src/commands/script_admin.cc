@@ -46,10 +46,21 @@ void kill(SessionContext& ctx, Args) {
   error.empty() ? ctx.reply.ok() : ctx.reply.error(error);
 }
 
+// Redis' debugger steps through a script in a process of its own.
+void debug(SessionContext& ctx, Args args) {
+  using contract::equals_ignore_case;
+  if (equals_ignore_case(args[2], "no")) return ctx.reply.ok();
+  if (equals_ignore_case(args[2], "yes") || equals_ignore_case(args[2], "sync")) {
+    return ctx.reply.error("ERR Ingot has no debugger for scripts");
+  }
+  ctx.reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
+}
+
 void help(SessionContext& ctx, Args) {
   contract::reply_help(
       ctx.reply, "SCRIPT",
-      {"EXISTS <sha1> [<sha1> ...]",
+      {"DEBUG (YES|SYNC|NO)", "    Set the debug mode for subsequent scripts executed.",
+       "EXISTS <sha1> [<sha1> ...]",
        "    Return information about the existence of the scripts in the script cache.",
        "FLUSH [ASYNC|SYNC]", "    Flush the Lua scripts cache. Very dangerous on replicas.",
        "    When called without the optional mode argument, the behavior is determined by the",
@@ -63,6 +74,14 @@ void help(SessionContext& ctx, Args) {
 constexpr std::string_view kOnAllNodes = "request_policy:all_nodes,response_policy:all_succeeded";
 
 constexpr CommandRow kSubcommandTable[] = {
+    {.name = "debug",
+     .arity = 3,
+     .flags = flag::kNoScript,
+     .since = "3.2.0",
+     .complexity = "O(1)",
+     .summary = "Whether scripts are debugged: there is only no",
+     .arguments = "mode:oneof(yes:pure-token=YES sync:pure-token=SYNC no:pure-token=NO)",
+     .handler = debug},
     {.name = "exists",
      .arity = -3,
      .flags = flag::kNoScript,

@@ -1,12 +1,15 @@
-// INFO LASTSAVE SAVE BGSAVE ROLE SHUTDOWN TIME WAIT REPLICAOF: the server as a whole.
+// INFO LASTSAVE SAVE BGSAVE BGREWRITEAOF ROLE SHUTDOWN TIME WAIT WAITAOF REPLICAOF: the server as a
+// whole.
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/contract/running_server.h"
 #include "src/script/scripts.h"
+#include "src/settings/config.h"
 
 namespace ingot::commands {
 namespace {
@@ -36,7 +39,17 @@ void bgsave(SessionContext& context, Args args) {
   (void)reader.word("schedule");
   if (!reader.done()) return context.reply.error(reader.error());
   if (!context.server.save_in_background()) return context.reply.error(kSaving);
-  context.reply.simple("Background saving started");
+  context.reply.simple(context.in_exec ? "Background saving scheduled"
+                                       : "Background saving started");
+}
+
+void bgrewriteaof(SessionContext& context, Args) {
+  if (!context.server.rewrite_in_background()) {
+    return context.reply.error("ERR Background append only file rewriting already in progress");
+  }
+  // Redis begins when the transaction is over.
+  context.reply.simple(context.in_exec ? "Background append only file rewriting scheduled"
+                                       : "Background append only file rewriting started");
 }
 
 void role(SessionContext& context, Args) {
@@ -84,6 +97,26 @@ void wait(SessionContext& context, Args args) {
   if (!timeout) return context.reply.error("ERR timeout is not an integer or out of range");
   if (*timeout < 0) return context.reply.error("ERR timeout is negative");
   context.reply.integer(0);
+}
+
+// The log is always on here, and no replica will acknowledge anything.
+void waitaof(WriteContext& ctx, Args args) {
+  const std::optional<int64_t> local = contract::parse_integer(args[1]);
+  if (!local) return ctx.reply.error(contract::error::kNotInteger);
+  if (*local < 0 || *local > 1) {
+    return ctx.reply.error("ERR value is out of range, value must between 0 and 1");
+  }
+  const std::optional<int64_t> replicas = contract::parse_integer(args[2]);
+  if (!replicas) return ctx.reply.error(contract::error::kNotInteger);
+  if (*replicas < 0) return ctx.reply.error("ERR value is out of range, must be positive");
+  const std::optional<int64_t> until_ms = wait_until_ms(ctx, args[3]);
+  if (!until_ms) return;
+  // What is answered has been synced before, then.
+  const bool always = ctx.config.settings()->appendfsync == settings::AppendFsync::kAlways;
+  if (always || ctx.fed || *local == 0 || !ctx.may_block) {
+    return contract::reply_synced(ctx.reply, always || ctx.fed);
+  }
+  ctx.block({.keys = {}, .for_sync = true, .until_ms = *until_ms});
 }
 
 void replicaof(SessionContext& context, Args args) {
@@ -139,6 +172,13 @@ constexpr CommandRow kTable[] = {
      .history = "3.2.2: The option `SCHEDULE`.",
      .arguments = "schedule:pure-token=SCHEDULE@3.2.2?",
      .handler = bgsave},
+    {.name = "bgrewriteaof",
+     .arity = 1,
+     .flags = kSaveFlags,
+     .since = "1.0.0",
+     .complexity = "O(1)",
+     .summary = "Begin to write all files of the engine anew, without what is outdated",
+     .handler = bgrewriteaof},
     {.name = "role",
      .arity = 1,
      .flags = kAnytime | flag::kNoScript | flag::kFast,
@@ -178,6 +218,17 @@ constexpr CommandRow kTable[] = {
      .tips = "request_policy:all_shards,response_policy:agg_min",
      .arguments = "numreplicas:integer timeout:integer",
      .handler = wait},
+    {.name = "waitaof",
+     .arity = 4,
+     .flags = flag::kNoScript | flag::kBlocking,
+     .acl = acl::kConnection,
+     .group = "generic",
+     .since = "7.2.0",
+     .complexity = "O(1)",
+     .summary = "Wait until the writes of this connection are on stable storage",
+     .tips = "request_policy:all_shards,response_policy:agg_min",
+     .arguments = "numlocal:integer numreplicas:integer timeout:integer",
+     .handler = waitaof},
     {.name = "replicaof",
      .arity = 3,
      .flags = kSaveFlags | flag::kStale,

@@ -65,9 +65,11 @@ struct PoolResult {
 // Failures latch in keys.data().
 using PoolWork = std::function<std::shared_ptr<PoolResult>(types::KeyReader& keys)>;
 
-// A client that waits for a key to be fed. After its time it is answered a null array.
+// A client that waits for a key to be fed, or for what is committed by now to be synced. After its
+// time it is answered a null array, or as one whose writes are not synced.
 struct Block {
   std::vector<std::string> keys;
+  bool for_sync = false;
   int64_t until_ms = 0;     // Unix; 0: for ever
   std::string memory = {};  // given back when it runs again
 };
@@ -104,8 +106,10 @@ class WriteContext {
   // it would after its time-out.
   bool may_block = false;
   // Set when a blocked command runs again because a key of its was fed: it serves itself from this
-  // one, or blocks again and keeps its place.
+  // one, or blocks again and keeps its place. Or because all is synced that it waited for.
   std::optional<Fed> fed = {};
+  // What the run before gave to go_on(); empty: this is the first.
+  std::string_view went_on = {};
 
   int64_t now_ms() const { return keys.now_ms(); }
 
@@ -134,11 +138,17 @@ class WriteContext {
   // Waits instead of answering; the handler, which wrote nothing, returns right after.
   void block(Block block) { block_ = std::move(block); }
 
+  // There is more to do than fits one unit: what is written stands for itself, and the command runs
+  // again when others have had their turn. Not inside EXEC, where may_block is false; `memory` is
+  // not empty.
+  void go_on(std::string memory) { goes_on_ = std::move(memory); }
+
   // What the run asked for instead of answering. Not private, so that the context stays an
   // aggregate.
   PoolWork work_ = {};
   std::optional<std::vector<std::string>> holds_ = {};
   std::optional<Block> block_ = {};
+  std::string goes_on_ = {};
 };
 
 class SessionContext {
@@ -153,6 +163,8 @@ class SessionContext {
   const Table& table;
   RunningServer& server;
   script::Scripts& scripts;
+  // What an open transaction's group has done, inside EXEC with writes; else null.
+  const types::Effects* in_group = nullptr;
   bool in_exec = false;
 };
 

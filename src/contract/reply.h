@@ -88,6 +88,13 @@ class ReplySink {
   std::string last_error_;
 };
 
+// WAITAOF's: whether this server has synced what the client wrote, and how many replicas have.
+inline void reply_synced(ReplySink& reply, bool synced) {
+  reply.array(2);
+  reply.integer(synced ? 1 : 0);
+  reply.integer(0);
+}
+
 // Encoded replies in the order they were made; streams stand between stretches of bytes.
 struct EncodedReply {
   struct Body {

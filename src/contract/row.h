@@ -145,6 +145,9 @@ class KeySpecs {
 // leaving a channel.)
 enum class ChannelArguments : uint8_t { kNone, kFirst, kAll, kAllPatterns };
 
+// What only those may call whom a setting lets.
+enum class Guard : uint8_t { kNone, kDebug, kModules };  // enable-debug-command, ...-module-command
+
 constexpr KeySpec key_at(int index, uint32_t flags) {
   return {.flags = flags, .begin = index};
 }
@@ -162,6 +165,8 @@ constexpr KeySpec keys_unknown(uint32_t flags, std::string_view notes,
           .notes = notes};
 }
 
+inline constexpr std::string_view kNoComplexity = "-";
+
 struct CommandRow {
   std::string_view name;  // lower case; of a subcommand the part after the container's
   int arity = 0;          // with the name; negative: at least
@@ -170,7 +175,7 @@ struct CommandRow {
   KeySpecs keys;
   std::string_view group;  // as COMMAND DOCS names it: "string", "generic", ...
   std::string_view since;
-  std::string_view complexity;
+  std::string_view complexity;  // kNoComplexity where Redis tells none either
   std::string_view summary;
   std::string_view deprecated_since;  // empty: it is not
   std::string_view replaced_by;
@@ -203,8 +208,9 @@ struct CommandRow {
   bool offload = false;
   // A read that walks an unbounded part of the data: straight to the pool, no probe.
   bool scans = false;
-  // Needs enable-debug-command.
-  bool debug = false;
+  Guard guard = Guard::kNone;
+  // For tests and other servers, not for applications.
+  bool is_internal = false;
   // Calls commands by its context's caller, for as long as it likes.
   bool runs_script = false;
   // Its row when what it runs is known to write nothing, or null.

@@ -18,6 +18,36 @@ class Stats;
 
 namespace ingot::contract {
 
+// What memory is used for, in bytes.
+struct MemoryFigures {
+  uint64_t used = 0;      // in live allocations; where the allocator does not tell, resident
+  uint64_t resident = 0;  // of the process
+  uint64_t peak = 0;      // of `used`, as far as it was looked at
+  uint64_t startup = 0;   // `used` before the first client
+  uint64_t clients = 0;   // what they have sent and not yet taken
+  uint64_t scripts = 0;   // their text and their Lua states
+  uint64_t functions = 0;
+  // The allocator's own pages, with what is free in them; 0 where it does not tell.
+  uint64_t allocator_active = 0;
+  uint64_t allocator_resident = 0;
+  bool filters_fit = true;  // in the engine's cache, with all keys that there are
+
+  uint64_t overhead() const { return startup + clients + scripts + functions; }
+  // Caches of the data, and what of it is not in tables yet.
+  uint64_t dataset() const { return used > overhead() ? used - overhead() : 0; }
+};
+
+// Work on all of the data that goes on beside the server's.
+struct BackgroundWork {
+  bool running = false;
+  int64_t running_s = -1;  // for so long; -1: it is not
+  int64_t last_s = -1;     // how long the last one took; -1: there was none
+  bool last_ok = true;
+  uint64_t done = 0;             // that succeeded
+  uint64_t failures_in_row = 0;  // since then
+  uint64_t disk_bytes = 0;       // that the last one left, or that there were at the start
+};
+
 class RunningServer {
  public:
   virtual ~RunningServer() = default;
@@ -33,11 +63,16 @@ class RunningServer {
   virtual int64_t last_save_s() const = 0;  // Unix seconds of the last one that succeeded, or start
   virtual bool last_save_ok() const = 0;
   virtual int64_t last_save_duration_s() const = 0;  // of BGSAVE; -1: none yet
+  virtual int64_t current_save_s() const = 0;        // of a running BGSAVE; -1: none runs
+  // BGREWRITEAOF: false when one is running already.
+  virtual bool rewrite_in_background() = 0;
+  virtual BackgroundWork rewriting() const = 0;
   // DEBUG RELOAD: moves what is in memory into tables. Blocks.
   virtual storage::Status flush_engine() = 0;
 
   // INFO's text; `keys` counts keys, and may read the disk for that.
   virtual std::string info(types::KeyReader& keys, std::span<const std::string_view> sections) = 0;
+  virtual MemoryFigures memory_figures() = 0;
   virtual metrics::Stats& stats() = 0;  // for SLOWLOG and LATENCY
   virtual void reset_statistics() = 0;  // CONFIG RESETSTAT
 
@@ -46,8 +81,10 @@ class RunningServer {
   virtual void set_active_expire(bool active) = 0;  // DEBUG SET-ACTIVE-EXPIRE
   virtual types::KeyCursors& cursors() = 0;         // of SCAN
 
-  virtual int64_t now_ms() const = 0;             // Unix
-  virtual const std::string& run_id() const = 0;  // 40 hex digits
+  virtual int64_t now_ms() const = 0;              // Unix
+  virtual const std::string& run_id() const = 0;   // 40 hex digits
+  virtual std::string replication_id() const = 0;  // the same, but for DEBUG CHANGE-REPL-ID
+  virtual void change_replication_id() = 0;
   virtual const std::string& executable() const = 0;
   virtual const std::string& config_file() const = 0;
   virtual uint64_t memory_limit_bytes() const = 0;  // maxmemory, or what was chosen for 0

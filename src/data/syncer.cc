@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <utility>
+
 namespace ingot::data {
 
 namespace {
@@ -66,18 +68,30 @@ uint64_t Syncer::unsynced_ms() const {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(age).count());
 }
 
+void Syncer::when_synced(Then then) {
+  std::unique_lock lock(mutex_);
+  if (!pending() || failed() || stopping_) {
+    const bool synced = !pending() && !failed();
+    lock.unlock();
+    return then(synced);
+  }
+  (unsynced_ ? waiting_ : being_synced_).push_back(std::move(then));
+  wake_.notify_all();
+}
+
 void Syncer::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (!enabled_ || !unsynced_ || failed()) {
+    if (!(enabled_ || !waiting_.empty()) || !unsynced_ || failed()) {
       wake_.wait(lock);
       continue;
     }
     auto due = oldest_unsynced_ + kInterval;
-    if (Clock::now() < due) {
+    if (waiting_.empty() && Clock::now() < due) {
       wake_.wait_until(lock, due);
       continue;
     }
+    being_synced_ = std::exchange(waiting_, {});
     // A commit from here on may miss this sync and starts a new age; until the sync is done the
     // older ones count.
     auto before = oldest_unsynced_;
@@ -91,9 +105,13 @@ void Syncer::run() {
     if (!synced) {
       unsynced_ = true;
       oldest_unsynced_ = before;
-      if (!failed()) wake_.wait_for(lock, kInterval);
     }
     synced_.notify_all();
+    auto told = std::exchange(being_synced_, {});
+    lock.unlock();
+    for (Then& then : told) then(synced);
+    lock.lock();
+    if (!synced && !failed() && !stopping_) wake_.wait_for(lock, kInterval);
   }
 }
 

@@ -8,8 +8,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "storage/engine.h"
 
@@ -29,6 +31,10 @@ class Syncer {
   // Waits while the oldest unsynced commit is older than two seconds; true when it had to.
   bool wait_turn();
   uint64_t unsynced_ms() const;
+  // Calls `then`, once, when all that is committed by now is synced, or never will be (false): at
+  // once, or on the syncer's thread. It syncs for that, whatever the mode.
+  using Then = std::move_only_function<void(bool synced)>;
+  void when_synced(Then then);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -49,6 +55,8 @@ class Syncer {
   Clock::time_point oldest_unsynced_;  // of what the next sync is for
   bool syncing_ = false;
   Clock::time_point syncing_since_;  // the oldest commit that the running sync is for
+  std::vector<Then> waiting_;        // for the next sync
+  std::vector<Then> being_synced_;   // for the running one
   std::thread thread_;
 };
 

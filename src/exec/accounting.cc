@@ -67,7 +67,7 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
   if (keys != nullptr && (row.flags & contract::flag::kReadonly) != 0) {
     if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);
     if (keys->misses != 0) metrics::add(stats.keyspace_misses, keys->misses);
-    for (const types::KeyReader::Missed& missed : keys->missed) {
+    for (const types::KeyReader::KeyName& missed : keys->missed) {
       run_.notices.tell(types::Event{
           .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key});
     }

@@ -6,12 +6,13 @@
 
 namespace ingot::exec {
 
-void BlockTable::add(std::unique_ptr<WriteJob> job, int db, contract::Block block) {
+BlockTable::Number BlockTable::add(std::unique_ptr<WriteJob> job, int db, contract::Block block) {
   const Number number = next_number_++;
   for (const std::string& key : block.keys) by_key_[{db, key}].insert(number);
   if (block.until_ms != 0) deadlines_.insert({block.until_ms, number});
   by_client_[job->client->id] = number;
   waiters_.emplace(number, Waiter{.job = std::move(job), .db = db, .block = std::move(block)});
+  return number;
 }
 
 void BlockTable::fed(int db, std::string_view key) {
@@ -64,6 +65,7 @@ std::unique_ptr<WriteJob> BlockTable::take_client(uint64_t client) {
 
 std::unique_ptr<WriteJob> BlockTable::take(Number number) {
   auto node = waiters_.extract(number);
+  if (node.empty()) return nullptr;
   Waiter& waiter = node.mapped();
   for (const std::string& name : waiter.block.keys) {
     const auto key = by_key_.find({waiter.db, name});

@@ -22,12 +22,14 @@ namespace ingot::exec {
 class BlockTable {
  public:
   using Key = std::pair<int, std::string>;  // database and name
+  using Number = uint64_t;                  // of a waiter, rising
 
   bool empty() const { return waiters_.empty(); }
   size_t size() const { return waiters_.size(); }
+  size_t timed() const { return deadlines_.size(); }  // whose wait ends by itself
 
   // Takes a job whose next unit, run in `db`, waits.
-  void add(std::unique_ptr<WriteJob> job, int db, contract::Block block);
+  Number add(std::unique_ptr<WriteJob> job, int db, contract::Block block);
 
   // A key was stored: if somebody waits for it, it joins the keys to be served.
   void fed(int db, std::string_view key);
@@ -47,15 +49,15 @@ class BlockTable {
   std::unique_ptr<WriteJob> take_due(int64_t now_ms);
   // Takes out what the client waits in, if it does.
   std::unique_ptr<WriteJob> take_client(uint64_t client);
+  // Takes out a waiter; null: it waits no more.
+  std::unique_ptr<WriteJob> take(Number number);
 
  private:
-  using Number = uint64_t;  // of a waiter, rising
   struct Waiter {
     std::unique_ptr<WriteJob> job;
     int db;
     contract::Block block;
   };
-  std::unique_ptr<WriteJob> take(Number number);
 
   Number next_number_ = 1;
   std::map<Number, Waiter> waiters_;

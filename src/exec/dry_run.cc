@@ -32,7 +32,7 @@ void run_dry(Services& services, const WriteJob& job, size_t index, const Call& 
   DryCalls calls(services,
                  {.client = *job.client, .account = unit.permission.account, .db = call.db}, seed,
                  sandbox);
-  Earlier dry = {.result = nullptr, .is_dry = true, .fed = {}};
+  Earlier dry = {.result = nullptr, .is_dry = true, .fed = {}, .went_on = unit.went_on};
   if (call.row.runs_script) dry.caller = &calls;
   (void)run_any(services, call, *job.client, dry, sandbox.keys(), reply);
 }

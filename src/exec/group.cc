@@ -59,7 +59,8 @@ Earlier earlier_runs(const Unit& unit, uint64_t place) {
           .is_dry = false,
           .in_place = outcome.tries >= kTriesInPool,
           .may_block = unit.transaction.empty(),
-          .fed = {}};
+          .fed = {},
+          .went_on = unit.went_on};
 }
 
 void restore_database(const WriteJob& job, const Unit& unit) {
@@ -100,6 +101,7 @@ types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) 
 Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed) {
   const Unit& unit = job.units[job.next];
   if (unit.row == nullptr) {
+    if (refusals.all.empty()) remove_expired(unit.expired);
     job.replies.bytes.append(unit.canned);
     return Done{};
   }
@@ -212,6 +214,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
     accounting.show();
     return Waits{.block = std::move(*wish.block)};
   }
+  if (!wish.goes_on.empty()) return GoesOn{.memory = std::move(wish.goes_on)};
   accounting.kept(reply, &keys);
   return Done{};
 }
@@ -282,7 +285,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
     const bool remembers =
         has_client ? contract::remembers_reads(job.client->tracking) : unit.remembers_reads;
     if (remembers) remember_reads(*queued.row, queued.command->args, *job.client);
-    for (types::KeyReader::Missed& missed : std::exchange(keys.missed, {})) {
+    for (types::KeyReader::KeyName& missed : std::exchange(keys.missed, {})) {
       keys.notify(types::notify::kKeyMiss, "keymiss", missed.db, missed.key);
     }
     each.kept(reply, &keys);
@@ -333,6 +336,31 @@ bool Group::exists(int db, std::string_view key) {
   return key_writer(nullptr).stored_in(state_.databases[static_cast<size_t>(db)], key);
 }
 
+// What memory cannot tell of is left to the expiry index.
+void Group::remove_expired(const std::vector<types::KeyReader::KeyName>& names) {
+  if (names.empty()) return;
+  overlay_.set_tier(services_.data.store.probe_tier());
+  overlay_.reset_outcome();
+  const Savepoint begin = savepoint();
+  types::KeyWriter keys = key_writer(nullptr);
+  for (const auto& [db, key] : names) {
+    const Savepoint before = savepoint();
+    types::Record record;
+    (void)keys.peek(db, key, &record);
+    if (!overlay_.failed()) continue;
+    rollback(before);
+    overlay_.reset_outcome();
+  }
+  if (!watches_.empty()) watches_.apply(touched_since(begin), keys);
+}
+
+types::Effects Group::touched_since(const Savepoint& before) const {
+  types::Effects since;
+  since.touched.assign(effects_.touched.begin() + static_cast<long>(before.effects.touched),
+                       effects_.touched.end());
+  return since;
+}
+
 bool Group::expire(size_t limit, bool may_read_disk) {
   overlay_.set_tier(may_read_disk ? Tier::kDisk : services_.data.store.probe_tier());
   overlay_.reset_outcome();
@@ -347,12 +375,7 @@ bool Group::expire(size_t limit, bool may_read_disk) {
   }
   state_.expiry_low_water_ms = progress.low_water_ms;
   state_.next_due_ms = progress.next_due_ms;
-  if (!watches_.empty()) {
-    types::Effects since;
-    since.touched.assign(effects_.touched.begin() + static_cast<long>(before.effects.touched),
-                         effects_.touched.end());
-    watches_.apply(since, keys);
-  }
+  if (!watches_.empty()) watches_.apply(touched_since(before), keys);
   return true;
 }
 

@@ -36,7 +36,10 @@ struct TooLarge {};  // a transaction that would take more memory than there is 
 struct Waits {       // a blocking command that found nothing
   contract::Block block;
 };
-using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits, TooLarge>;
+struct GoesOn {  // kept, and more is to do
+  std::string memory;
+};
+using Outcome = std::variant<Done, NeedsDisk, NeedsPool, Waits, GoesOn, TooLarge>;
 
 // What the pool made for the command at this place in the unit.
 const PoolOutcome& pool_outcome(const Unit& unit, uint64_t place);
@@ -100,6 +103,8 @@ class Group {
                       Earlier earlier, types::KeyWriter& keys, contract::RespSink& reply);
   bool latch_failure(const PoolOutcome& outcome);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
+  void remove_expired(const std::vector<types::KeyReader::KeyName>& names);
+  types::Effects touched_since(const Savepoint& before) const;
   void put_counts();
   storage::Status write(storage::Durability durability);
   void release();

@@ -38,11 +38,13 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .is_dry = earlier.is_dry,
       .in_place = earlier.in_place,
       .may_block = earlier.may_block,
-      .fed = earlier.fed};
+      .fed = earlier.fed,
+      .went_on = earlier.went_on};
   std::get<contract::WriteHandler>(call.row.handler)(context, call.command.args);
   return {.work = std::move(context.work_),
           .holds = std::move(context.holds_),
-          .block = std::move(context.block_)};
+          .block = std::move(context.block_),
+          .goes_on = std::move(context.goes_on_)};
 }
 
 Wish run_any(Services& services, const Call& call, contract::Client& client, const Earlier& earlier,
@@ -51,13 +53,13 @@ Wish run_any(Services& services, const Call& call, contract::Client& client, con
   if (contract::is_read(call.row)) {
     run_read(services, call, nullptr, keys, reply, earlier.caller);
   } else {
-    run_session(services, call, client, reply, /*in_exec=*/true);
+    run_session(services, call, client, reply, /*in_exec=*/true, &keys.effects());
   }
   return {};
 }
 
 void run_session(Services& services, const Call& call, contract::Client& client,
-                 contract::ReplySink& reply, bool in_exec) {
+                 contract::ReplySink& reply, bool in_exec, const types::Effects* in_group) {
   contract::SessionContext context{.client = client,
                                    .reply = reply,
                                    .config = services.data.config,
@@ -68,6 +70,7 @@ void run_session(Services& services, const Call& call, contract::Client& client,
                                    .table = services.table,
                                    .server = services.server,
                                    .scripts = services.scripts,
+                                   .in_group = in_group,
                                    .in_exec = in_exec};
   std::get<contract::SessionHandler>(call.row.handler)(context, call.command.args);
 }

@@ -30,6 +30,7 @@ struct Earlier {
   bool in_place = false;
   bool may_block = false;
   std::optional<contract::Fed> fed;
+  std::string_view went_on = {};
   contract::CommandCaller* caller = nullptr;
 };
 
@@ -38,6 +39,7 @@ struct Wish {
   contract::PoolWork work;
   std::optional<std::vector<std::string>> holds;  // see WriteContext::hold()
   std::optional<contract::Block> block;
+  std::string goes_on;
   uint64_t place = 0;  // in its unit (place_in_unit()), of a command that a script called
 };
 Wish run_write(Services& services, const Call& call, const Earlier& earlier, types::KeyWriter& keys,
@@ -50,6 +52,7 @@ Wish run_any(Services& services, const Call& call, contract::Client& client, con
 
 // `in_exec`: see SessionContext.
 void run_session(Services& services, const Call& call, contract::Client& client,
-                 contract::ReplySink& reply, bool in_exec);
+                 contract::ReplySink& reply, bool in_exec,
+                 const types::Effects* in_group = nullptr);
 
 }  // namespace ingot::exec

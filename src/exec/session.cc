@@ -290,8 +290,9 @@ void Session::on_read_done(const SlotPtr& slot) {
   complete(*slot);
   --reads_in_flight_;
   if (connection_ == nullptr) return;
+  remove_expired(std::move(slot->expired));
   // Others may stand before it; then there is nothing to send yet.
-  bool more = !inbox_.empty() || !protocol_error_.empty();
+  bool more = !inbox_.empty() || !protocol_error_.empty() || assembling_;
   more ? advance() : settle();
 }
 

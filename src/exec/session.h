@@ -60,6 +60,7 @@ class Session : public net::Handler,
     contract::EncodedReply reply;
     size_t pushed_bytes = 0;  // of it
     types::Notices notices;   // what others are told when it is delivered
+    std::vector<types::KeyReader::KeyName> expired;  // of the reads behind it
   };
   using SlotPtr = std::shared_ptr<Slot>;
 
@@ -88,7 +89,7 @@ class Session : public net::Handler,
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
   void note_command(const contract::Resolved& resolved);
   void answer_error(const contract::QueuedCommand& queued, std::string_view error);
-  bool debug_allowed() const;
+  std::string guard_error(contract::Guard guard) const;
   void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
   // --- session_permission.cc: what a client of a restricted user may do
@@ -122,6 +123,7 @@ class Session : public net::Handler,
   bool try_read(const contract::QueuedCommand& queued, storage::Reader& data,
                 const types::DatabaseMap& databases, std::shared_ptr<const data::View> view,
                 storage::KeyProbe* probe);
+  void remove_expired(std::vector<types::KeyReader::KeyName> names);
   void read_in_pool(const contract::QueuedCommand& queued);
   void read_transaction(std::vector<contract::QueuedCommand> transaction,
                         TransactionPermission permission, const contract::QueuedCommand& exec);

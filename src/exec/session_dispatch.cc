@@ -1,4 +1,6 @@
 // What is checked before a command runs, where it runs, and the queueing between MULTI and EXEC.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "src/contract/errors.h"
@@ -32,10 +34,13 @@ bool is_http(std::string_view name) {
 // What a queued command costs beside its arguments.
 constexpr size_t kQueuedBytes = 256;
 
-constexpr std::string_view kDebugForbidden =
-    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you "
-    "can run it from a local connection, otherwise you need to set this option in the "
-    "configuration file, and then restart the server.";
+std::string guarded_error(std::string_view command, std::string_view setting) {
+  return fmt::format(
+      "ERR {} command not allowed. If the {} option is set to \"local\", you can run it from a "
+      "local connection, otherwise you need to set this option in the configuration file, and then "
+      "restart the server.",
+      command, setting);
+}
 
 }  // namespace
 
@@ -129,10 +134,16 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   return step;
 }
 
-bool Session::debug_allowed() const {
-  auto permission = services_.data.config.settings()->enable_debug_command;
-  return permission == settings::Permission::kYes ||
-         (permission == settings::Permission::kLocal && client_->is_local());
+// Why the client may not call what is guarded; empty: it may.
+std::string Session::guard_error(contract::Guard guard) const {
+  const auto settings = services_.data.config.settings();
+  const bool debugs = guard == contract::Guard::kDebug;
+  const auto permission = debugs ? settings->enable_debug_command : settings->enable_module_command;
+  const bool allowed = permission == settings::Permission::kYes ||
+                       (permission == settings::Permission::kLocal && client_->is_local());
+  if (allowed) return {};
+  return debugs ? guarded_error("DEBUG", "enable-debug-command")
+                : guarded_error("MODULE", "enable-module-command");
 }
 
 // How much the client may send depends on whether it had to authenticate, and has.
@@ -144,7 +155,9 @@ void Session::tell_connection() {
 
 std::string Session::refusal(const contract::Resolved& resolved, const std::string& resolve_error) {
   if (!resolve_error.empty()) return resolve_error;
-  if (resolved.row->debug && !debug_allowed()) return std::string(kDebugForbidden);
+  if (const auto guard = resolved.row->guard; guard != contract::Guard::kNone) {
+    if (std::string error = guard_error(guard); !error.empty()) return error;
+  }
   uint32_t flags = resolved.row->flags;
   if (!client_->authenticated) {
     tell_connection();

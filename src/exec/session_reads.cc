@@ -124,6 +124,7 @@ struct Session::PoolRead {
     if (data.failed()) reply.error(contract::storage_error(data.error()));
     accounting.kept(reply, &keys);
     services.couriers.release_too_many(slot->notices);
+    std::ranges::move(keys.expired_keys, std::back_inserter(slot->expired));
     return true;
   }
 };
@@ -202,7 +203,17 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
   accounting.kept(reply, &keys);
   if (!silent()) answer(std::move(scratch_));
   tell(std::move(notices));
+  remove_expired(std::move(keys.expired_keys));
   return true;
+}
+
+// As in Redis, who reads a key that has expired removes it: whatever comes next on this connection
+// finds it gone and counted. (Others do when the expiry index says so, at about the same time.)
+void Session::remove_expired(std::vector<types::KeyReader::KeyName> names) {
+  if (names.empty() || exclusive_ || blocking_ || closing_) return;
+  Unit unit;
+  unit.expired = std::move(names);
+  (void)queue_write(std::move(unit));
 }
 
 void Session::read_in_pool(const QueuedCommand& queued) {

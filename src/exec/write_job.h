@@ -43,8 +43,12 @@ struct Unit {
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
+  // Beside `canned`: what a read before it has found expired, to be removed.
+  std::vector<types::KeyReader::KeyName> expired = {};
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
+  bool waits_for_sync = false;           // it is blocked until all that is committed is synced
+  std::string went_on;                   // see WriteContext::go_on()
   std::vector<net::BatchPtr> arguments;  // of what its scripts asked the pool for
   uint64_t seed = 0;                     // of math.random() in its scripts; 0: not yet drawn
   // By the place of the command that asked for it.

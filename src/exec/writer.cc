@@ -183,6 +183,7 @@ Writer::Figures Writer::figures() const {
   std::lock_guard lock(mutex_);
   return {.queue_depth = queue_.size(),
           .blocked_clients = blocked_clients_,
+          .timed_clients = timed_clients_,
           .unsynced_ms = syncer_.unsynced_ms(),
           .unsettled_keys = settling_.pending()};
 }
@@ -272,15 +273,28 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     // The client has left while blocks were fetched: what it takes now nobody would have.
     const bool was_fetched = job->tries > 0 || !services_.data.store.can_probe();
     if (was_fetched && job->client->leaving && is_blocking(*job)) return give_up(std::move(job));
+    if (job->client->gone && !job->units[job->next].went_on.empty()) {
+      return give_up(std::move(job));
+    }
     Outcome outcome = group_.run(*job, refusals());
     if (auto* waits = std::get_if<Waits>(&outcome)) {
       if (job->client->leaving) return give_up(std::move(job));
       const int db = job->units[job->next].db;
       job->units[job->next].waits_since.reset();  // what it waits for from here on is not work
       if (!held_.empty()) release_keys(*job);
-      blocked_.add(std::move(job), db, std::move(waits->block));
-      blocked_clients_ = blocked_.size();
+      const bool for_sync = waits->block.for_sync;
+      job->units[job->next].waits_for_sync = for_sync;
+      const BlockTable::Number number = blocked_.add(std::move(job), db, std::move(waits->block));
+      if (for_sync) want_sync_.push_back(number);
+      count_blocked();
       group_.collect_touched(true);
+      return;
+    }
+    if (auto* more = std::get_if<GoesOn>(&outcome)) {
+      job->units[job->next].went_on = std::move(more->memory);
+      job->tries = 0;
+      ++group_units_;
+      suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
       return;
     }
     if (auto* wish = std::get_if<NeedsPool>(&outcome)) {
@@ -325,8 +339,14 @@ void Writer::take_item(Item item) {
   if (item.unwatch_client != 0) group_.unwatch(item.unwatch_client);
   if (item.overwritten) group_.settle(*item.overwritten);
   if (item.recount) group_.settle(*item.recount);
+  if (!item.synced.empty()) end_sync_waits(item);
   if (item.unblock_client != 0) blocked_.take_client(item.unblock_client).reset();
+  count_blocked();
+}
+
+void Writer::count_blocked() {
   blocked_clients_ = blocked_.size();
+  timed_clients_ = blocked_.timed();
 }
 
 void Writer::note_fed() {
@@ -362,7 +382,7 @@ void Writer::serve_blocked() {
     blocked_.offer(*key, serve,
                    [this](std::unique_ptr<WriteJob> job) { finished_.push_back(std::move(job)); });
   }
-  blocked_clients_ = blocked_.size();
+  count_blocked();
   group_.collect_touched(!blocked_.empty());
 }
 
@@ -371,11 +391,41 @@ void Writer::end_waits() {
     Unit& unit = job->units[job->next++];
     job->first_uncommitted = job->next;
     contract::RespSink reply(job->replies, unit.resp);
-    if (!unit.silent) reply.null_array();
+    if (!unit.silent && unit.waits_for_sync) {
+      contract::reply_synced(reply, false);
+    } else if (!unit.silent) {
+      reply.null_array();
+    }
     job->committed_mark = job->replies.bytes.size();
     finished_.push_back(std::move(job));
   }
-  blocked_clients_ = blocked_.size();
+  count_blocked();
+}
+
+// After a commit: whoever waits for what it has written to be on stable storage.
+void Writer::want_sync() {
+  if (want_sync_.empty()) return;
+  syncer_.when_synced([this, waiters = std::exchange(want_sync_, {})](bool synced) mutable {
+    enqueue({.synced = std::move(waiters), .sync_failed = !synced});
+  });
+}
+
+void Writer::end_sync_waits(const Item& item) {
+  for (const BlockTable::Number number : item.synced) {
+    auto job = blocked_.take(number);
+    if (job == nullptr) continue;  // it ran out of time, or its client has left
+    job->first_uncommitted = job->next;
+    job->committed_mark = job->replies.bytes.size();
+    const Unit& unit = job->units[job->next];
+    if (!item.sync_failed) {
+      (void)group_.run(*job, refusals(), contract::Fed{});
+    } else if (!unit.silent) {
+      contract::RespSink reply(job->replies, unit.resp);
+      reply.error(contract::write_error(services_.data.store.engine().trouble()));
+    }
+    ++job->next;
+    finished_.push_back(std::move(job));
+  }
 }
 
 void Writer::suspend(std::unique_ptr<WriteJob> job, NeedsPool wish) {
@@ -393,7 +443,12 @@ void Writer::expire_due() {
   }
   const auto start = Steady::now();
   const bool done = group_.expire(kExpireBatch, /*may_read_disk=*/expire_stuck_);
-  services_.data.stats.latency.note(metrics::latency::kExpireCycle, Steady::now() - start);
+  metrics::Stats& stats = services_.data.stats;
+  stats.latency.note(metrics::latency::kExpireCycle, Steady::now() - start);
+  metrics::add(stats.expire_micros, micros_since(start));
+  if (done && group_.next_due_ms() <= services_.data.store.now_ms()) {
+    metrics::add(stats.expire_batches_full);
+  }
   if (done) {
     expire_stuck_ = false;
     expire_retry_ms_ = 0;
@@ -424,6 +479,7 @@ void Writer::commit() {
     syncer_.note_commit();
   }
   group_units_ = 0;
+  want_sync();
   answer();
   resume_suspended();
 }
@@ -455,7 +511,13 @@ void Writer::fail_group(const storage::Status& status) {
     }
   };
   for (auto& job : finished_) undo(*job);
-  for (auto& suspended : suspended_) undo(*suspended.job);
+  for (auto& [job, wish, only_waits] : suspended_) {
+    undo(*job);
+    if (job->units[job->next].went_on.empty()) continue;
+    contract::RespSink sink(job->replies, job->units[job->next].resp);
+    if (!job->units[job->next].silent) sink.error(error);
+    ++job->next;
+  }
 }
 
 void Writer::answer() {

@@ -56,6 +56,7 @@ class Writer {
   struct Figures {
     size_t queue_depth = 0;       // jobs waiting
     size_t blocked_clients = 0;   // waiting in a blocking command
+    size_t timed_clients = 0;     // ... that ends by itself
     uint64_t unsynced_ms = 0;     // age of the oldest commit not yet on stable storage
     uint64_t unsettled_keys = 0;  // overwritten, and what they held is being read
   };
@@ -68,6 +69,8 @@ class Writer {
     uint64_t unblock_client = 0;
     std::shared_ptr<OverwrittenBatch> overwritten = nullptr;  // or what was overwritten is known
     std::shared_ptr<Recount> recount = nullptr;               // or a keyspace has been counted
+    std::vector<BlockTable::Number> synced = {};              // or these have waited for a sync
+    bool sync_failed = false;
   };
   // A job that goes on when the pool has done something for it, another has let its keys go, or
   // those behind it have had their turn.
@@ -87,9 +90,12 @@ class Writer {
   void decide_refusals();
   Group::Refusals refusals() const { return {.all = refuses_all_, .growing = refuses_growth_}; }
   void give_up(std::unique_ptr<WriteJob> job);
+  void count_blocked();
   void note_fed();
   void serve_blocked();
   void end_waits();
+  void want_sync();
+  void end_sync_waits(const Item& item);
   void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
   void release_keys(const WriteJob& job);
   void expire_due();
@@ -106,6 +112,7 @@ class Writer {
   Services& services_;
   std::atomic<FsyncPolicy> policy_;
   std::atomic<size_t> blocked_clients_{0};
+  std::atomic<size_t> timed_clients_{0};
   std::atomic<bool> active_expire_{true};
   std::atomic<int64_t> expire_retry_ms_{0};  // set by the pool when it has fetched what is due
 
@@ -133,6 +140,8 @@ class Writer {
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
   std::vector<Suspended> suspended_;                 // handed to the pool after the commit
   BlockTable blocked_;
+  std::vector<BlockTable::Number>
+      want_sync_;  // of those who wait for a sync, since the last commit
   HeldKeys held_;
   bool expire_stuck_ = false;
 

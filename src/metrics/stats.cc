@@ -56,16 +56,30 @@ std::map<std::string, uint64_t> Stats::errors() const {
   return errors_;
 }
 
-void Stats::reset(uint64_t bytes_in, uint64_t bytes_out) {
-  for (Counter* counter :
-       {&commands, &connections_received, &connections_rejected, &keyspace_hits, &keyspace_misses,
-        &expired_keys, &error_replies, &probes, &probe_hits, &groups, &group_units,
-        &group_units_max, &rollbacks, &writer_disk_reads, &pool_built_units, &writer_busy_micros,
-        &writer_commit_micros, &sync_waits, &unread_overwrites}) {
+void Stats::reset() {
+  for (Counter* counter : {&commands,
+                           &connections_received,
+                           &connections_rejected,
+                           &keyspace_hits,
+                           &keyspace_misses,
+                           &expired_keys,
+                           &error_replies,
+                           &probes,
+                           &probe_hits,
+                           &groups,
+                           &group_units,
+                           &group_units_max,
+                           &rollbacks,
+                           &writer_disk_reads,
+                           &pool_built_units,
+                           &writer_busy_micros,
+                           &writer_commit_micros,
+                           &sync_waits,
+                           &unread_overwrites,
+                           &expire_micros,
+                           &expire_batches_full}) {
     counter->store(0, std::memory_order_relaxed);
   }
-  bytes_in_before.store(bytes_in);
-  bytes_out_before.store(bytes_out);
   for (Slot& slot : slots_) slot.stats.reset();
   std::lock_guard lock(mutex_);
   errors_.clear();

@@ -80,9 +80,18 @@ class Stats {
   Counter unread_overwrites{0};  // keys that were overwritten without a look at their record
   Counter sync_waits{0};         // groups held back because an fsync was late
 
-  // What the network had counted when the statistics were reset; INFO shows what came since.
-  Counter bytes_in_before{0};
-  Counter bytes_out_before{0};
+  Counter expire_micros{0};        // that the writer spent on what was due
+  Counter expire_batches_full{0};  // ... and how often that was more than it takes at a time
+
+  // What others had counted when the statistics were reset; INFO shows what came since.
+  struct NetTotals {
+    Counter bytes_in{0};
+    Counter bytes_out{0};
+    Counter reads{0};
+    Counter writes{0};
+  };
+  NetTotals net_before;
+  Counter reclaimed_before{0};
 
   Sampler sampler;
   SlowLog slow_log;
@@ -98,8 +107,8 @@ class Stats {
   void count_error(std::string_view reply);
   std::map<std::string, uint64_t> errors() const;
 
-  // CONFIG RESETSTAT; the arguments are the network's totals now.
-  void reset(uint64_t bytes_in, uint64_t bytes_out);
+  // CONFIG RESETSTAT, but for what was there before.
+  void reset();
 
  private:
   // Open addressing by the row's address; far more slots than there are commands.

@@ -14,11 +14,13 @@
 #include "src/contract/client_registry.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
+#include "src/data/collector.h"
 #include "src/data/store.h"
 #include "src/exec/writer.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
 #include "src/server/memory_usage.h"
+#include "src/server/process.h"
 #include "src/settings/config.h"
 #include "src/settings/setting_values.h"
 
@@ -81,6 +83,12 @@ std::string_view supervisor_name(settings::Supervised supervised) {
   return "unknown";
 }
 
+// Tells builds apart, as far as their sources and their compiler do.
+std::string build_id() {
+  constexpr std::string_view kBuild = INGOT_VERSION " " __VERSION__;
+  return fmt::format("{:016x}", std::hash<std::string_view>()(kBuild));
+}
+
 void write_server(const InfoSource& source, InfoFields& out) {
   const contract::RunningServer& server = source.services.server;
   const int64_t uptime_s = now_micros() / 1000000 - source.services.data.stats.start_ms / 1000;
@@ -89,10 +97,13 @@ void write_server(const InfoSource& source, InfoFields& out) {
   out.add("ingot_version", INGOT_VERSION);
   out.add("redis_git_sha1", "00000000");
   out.add("redis_git_dirty", 0);
+  out.add("redis_build_id", build_id());
   out.add("redis_mode", "standalone");
   out.add("os", os_name());
   out.add("arch_bits", sizeof(void*) * 8);
+  out.add("monotonic_clock", "POSIX clock_gettime");
   out.add("multiplexing_api", "epoll");
+  out.add("atomicvar_api", "std::atomic");
   out.add("gcc_version", fmt::format("{}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__));
   out.add("process_id", getpid());
   out.add("process_supervised", supervisor_name(source.settings.supervised));
@@ -103,6 +114,8 @@ void write_server(const InfoSource& source, InfoFields& out) {
   out.add("uptime_in_days", uptime_s / 86400);
   out.add("hz", setting(source, "hz"));
   out.add("configured_hz", setting(source, "hz"));
+  constexpr int64_t kClockMask = (1 << 24) - 1;  // Redis' clock of uses has 24 bits
+  out.add("lru_clock", now_micros() / 1'000'000 & kClockMask);
   out.add("executable", server.executable());
   out.add("config_file", server.config_file());
   out.add("io_threads_active", source.settings.io_threads > 1);
@@ -123,9 +136,10 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   out.add("maxclients", source.settings.maxclients);
   out.add("client_recent_max_input_buffer", input_max);
   out.add("client_recent_max_output_buffer", output_max);
-  out.add("blocked_clients", source.writer.figures().blocked_clients);
+  const exec::Writer::Figures writer = source.writer.figures();
+  out.add("blocked_clients", writer.blocked_clients);
   out.add("tracking_clients", source.services.tracking.clients());
-  out.add("clients_in_timeout_table", 0);
+  out.add("clients_in_timeout_table", writer.timed_clients);
 }
 
 void write_script_memory(const script::Scripts& scripts, InfoFields& out) {
@@ -145,57 +159,83 @@ void write_script_memory(const script::Scripts& scripts, InfoFields& out) {
 }
 
 void write_memory(const InfoSource& source, InfoFields& out) {
-  const MemoryUsage usage = memory_usage();
-  metrics::Counter& peak = source.services.data.stats.memory_peak;
-  metrics::raise_to(peak, usage.used);
-  const net::Server& net = source.net;
-  out.add_bytes("used_memory", usage.used);
-  out.add_bytes("used_memory_rss", usage.resident);
-  out.add_bytes("used_memory_peak", peak.load());
-  out.add("used_memory_peak_perc", fmt::format("{:.2f}%", ratio(usage.used, peak.load()) * 100));
-  out.add("allocator_allocated", usage.used);
-  out.add("allocator_active", usage.allocator_active);
-  out.add("allocator_resident", usage.allocator_resident);
+  const contract::MemoryFigures memory = source.services.server.memory_figures();
+  const uint64_t grown = memory.used - std::min(memory.used, memory.startup);
+  const auto percent = [](double ratio) { return fmt::format("{:.2f}%", ratio * 100); };
+  const auto add_ratio = [&](std::string_view name, uint64_t larger, uint64_t smaller) {
+    out.add_real(fmt::format("{}_ratio", name), ratio(larger, smaller));
+    out.add(fmt::format("{}_bytes", name),
+            static_cast<int64_t>(larger) - static_cast<int64_t>(smaller));
+  };
+  out.add_bytes("used_memory", memory.used);
+  out.add_bytes("used_memory_rss", memory.resident);
+  out.add_bytes("used_memory_peak", memory.peak);
+  out.add("used_memory_peak_perc", percent(ratio(memory.used, memory.peak)));
+  out.add("used_memory_overhead", memory.overhead());
+  out.add("used_memory_startup", memory.startup);
+  out.add("used_memory_dataset", memory.dataset());
+  out.add("used_memory_dataset_perc", percent(std::min(1.0, ratio(memory.dataset(), grown))));
+  out.add("allocator_allocated", memory.used);
+  out.add("allocator_active", memory.allocator_active);
+  out.add("allocator_resident", memory.allocator_resident);
   out.add_bytes("total_system_memory", system_memory_bytes());
   write_script_memory(source.services.scripts, out);
   out.add_bytes("maxmemory", source.services.server.memory_limit_bytes());
-  out.add("maxmemory_policy", "noeviction");
-  out.add_real("allocator_frag_ratio", ratio(usage.allocator_active, usage.used));
-  out.add_real("allocator_rss_ratio", ratio(usage.allocator_resident, usage.allocator_active));
-  out.add_real("mem_fragmentation_ratio", ratio(usage.resident, usage.used));
-  out.add("mem_fragmentation_bytes",
-          static_cast<int64_t>(usage.resident) - static_cast<int64_t>(usage.used));
+  out.add("maxmemory_policy", setting(source, "maxmemory-policy"));
+  add_ratio("allocator_frag", memory.allocator_active, memory.used);
+  add_ratio("allocator_rss", memory.allocator_resident, memory.allocator_active);
+  add_ratio("rss_overhead", memory.resident, memory.allocator_resident);
+  add_ratio("mem_fragmentation", memory.resident, memory.used);
   out.add_zeros({"mem_not_counted_for_evict", "mem_replication_backlog",
                  "mem_total_replication_buffers", "mem_clients_slaves"});
-  out.add("mem_clients_normal", net.output_bytes_total() + net.query_bytes_total());
+  out.add("mem_clients_normal", memory.clients);
   out.add_zeros({"mem_cluster_links", "mem_aof_buffer"});
   out.add("mem_allocator", allocator_name());
-  out.add_zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
+  out.add_zeros({"active_defrag_running"});
+  // A collection that is dropped is freed beside the server's work, always.
+  const data::Collector& collector = source.services.data.collector;
+  out.add("lazyfree_pending_objects", collector.pending());
+  out.add("lazyfreed_objects",
+          collector.reclaimed() - source.services.data.stats.reclaimed_before.load());
 }
 
 void write_persistence(const InfoSource& source, InfoFields& out) {
   const contract::RunningServer& server = source.services.server;
+  const contract::BackgroundWork rewriting = server.rewriting();
   const metrics::Stats& stats = source.services.data.stats;
+  const storage::Engine& engine = source.services.data.store.engine();
   const auto status = [](bool ok) { return ok ? "ok" : "err"; };
   out.add_zeros(
       {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
+  out.add_real("current_fork_perc", 0);
+  out.add_zeros({"current_save_keys_processed", "current_save_keys_total"});
   out.add("rdb_changes_since_last_save", stats.changes_since_save.load());
   out.add("rdb_bgsave_in_progress", server.saving());
   out.add("rdb_last_save_time", server.last_save_s());
   out.add("rdb_last_bgsave_status", status(server.last_save_ok()));
   out.add("rdb_last_bgsave_time_sec", server.last_save_duration_s());
+  out.add("rdb_current_bgsave_time_sec", server.current_save_s());
   out.add("rdb_saves", stats.saves.load());
-  out.add("rdb_last_cow_size", 0);
-  out.add("aof_enabled", setting(source, "appendonly") == "yes");
-  out.add_zeros({"aof_rewrite_in_progress", "aof_rewrite_scheduled"});
-  out.add("aof_last_rewrite_time_sec", -1);
-  out.add("aof_current_rewrite_time_sec", -1);
-  out.add("aof_last_bgrewrite_status", status(true));
-  // The engine's log takes the part of Redis' append-only file.
-  out.add("aof_last_write_status",
-          status(source.services.data.store.engine().health() == storage::Health::kHealthy));
-  out.add("aof_delayed_fsync", stats.sync_waits.load());
+  out.add_zeros({"rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded"});
+  // The engine and its log take the part of Redis' append-only file.
+  const bool is_shown = setting(source, "appendonly") == "yes";
+  out.add("aof_enabled", is_shown);
+  out.add("aof_rewrite_in_progress", rewriting.running);
+  out.add("aof_rewrite_scheduled", 0);
+  out.add("aof_last_rewrite_time_sec", rewriting.last_s);
+  out.add("aof_current_rewrite_time_sec", rewriting.running_s);
+  out.add("aof_last_bgrewrite_status", status(rewriting.last_ok));
+  out.add("aof_rewrites", rewriting.done);
+  out.add("aof_rewrites_consecutive_failures", rewriting.failures_in_row);
+  out.add("aof_last_write_status", status(engine.health() == storage::Health::kHealthy));
   out.add_zeros({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"});
+  if (is_shown) {
+    out.add("aof_current_size", engine.stats().disk_bytes);
+    out.add("aof_base_size", rewriting.disk_bytes);
+    out.add_zeros({"aof_pending_rewrite", "aof_buffer_length"});
+    out.add("aof_pending_bio_fsync", source.writer.figures().unsynced_ms > 0);
+  }
+  out.add("aof_delayed_fsync", stats.sync_waits.load());
 }
 
 void write_stats(const InfoSource& source, InfoFields& out) {
@@ -206,8 +246,8 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add("total_connections_received", stats.connections_received.load());
   out.add("total_commands_processed", stats.commands.load());
   out.add_real("instantaneous_ops_per_sec", sampler.per_second(metrics::Meter::kCommands), 0);
-  out.add("total_net_input_bytes", net.bytes_in() - stats.bytes_in_before.load());
-  out.add("total_net_output_bytes", net.bytes_out() - stats.bytes_out_before.load());
+  out.add("total_net_input_bytes", net.bytes_in() - stats.net_before.bytes_in.load());
+  out.add("total_net_output_bytes", net.bytes_out() - stats.net_before.bytes_out.load());
   out.add("client_output_buffer_limit_disconnections", net.output_limit_disconnections());
   out.add_zeros({"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
   out.add_real("instantaneous_input_kbps", kbps(metrics::Meter::kBytesIn));
@@ -218,7 +258,10 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add_zeros({"sync_full", "sync_partial_ok", "sync_partial_err"});
   out.add("expired_keys", stats.expired_keys.load());
   out.add_real("expired_stale_perc", 0);
-  out.add_zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"});
+  out.add("expired_time_cap_reached_count", stats.expire_batches_full.load());
+  out.add("expire_cycle_cpu_milliseconds", stats.expire_micros.load() / 1000);
+  out.add_zeros({"evicted_keys", "evicted_clients", "total_eviction_exceeded_time",
+                 "current_eviction_exceeded_time"});
   out.add("keyspace_hits", stats.keyspace_hits.load());
   out.add("keyspace_misses", stats.keyspace_misses.load());
   const contract::Channels& channels = source.services.channels;
@@ -227,7 +270,8 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add("pubsubshard_channels", channels.size(contract::ChannelKind::kShard));
   out.add_zeros({"latest_fork_usec", "total_forks", "migrate_cached_sockets",
                  "slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses",
-                 "active_defrag_key_hits", "active_defrag_key_misses"});
+                 "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
+                 "current_active_defrag_time"});
   const contract::Tracking& tracking = source.services.tracking;
   out.add("tracking_total_keys", tracking.remembered.keys.load());
   out.add("tracking_total_items", tracking.remembered.items.load());
@@ -235,13 +279,21 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add("unexpected_error_replies", 0);
   out.add("total_error_replies", stats.error_replies.load());
   out.add("dump_payload_sanitizations", 0);
+  const uint64_t reads = net.reads() - stats.net_before.reads.load();
+  const uint64_t writes = net.writes() - stats.net_before.writes.load();
+  const bool threaded = source.settings.io_threads > 1;
+  out.add("total_reads_processed", reads);
+  out.add("total_writes_processed", writes);
+  out.add("io_threaded_reads_processed", threaded ? reads : 0);
+  out.add("io_threaded_writes_processed", threaded ? writes : 0);
+  out.add_zeros({"reply_buffer_shrinks", "reply_buffer_expands"});
 }
 
 void write_replication(const InfoSource& source, InfoFields& out) {
   out.add("role", "master");
   out.add("connected_slaves", 0);
   out.add("master_failover_state", "no-failover");
-  out.add("master_replid", source.services.server.run_id());
+  out.add("master_replid", source.services.server.replication_id());
   out.add("master_replid2", std::string(40, '0'));
   out.add("master_repl_offset", 0);
   out.add("second_repl_offset", -1);
@@ -262,6 +314,9 @@ void write_cpu(const InfoSource&, InfoFields& out) {
   };
   add("", RUSAGE_SELF);
   add("_children", RUSAGE_CHILDREN);
+  const MainThreadTimes times = main_thread_times();
+  out.add_real("used_cpu_sys_main_thread", times.system_s, 6);
+  out.add_real("used_cpu_user_main_thread", times.user_s, 6);
 }
 
 void write_nothing(const InfoSource&, InfoFields&) {}

@@ -2,12 +2,18 @@
 // symbol. Figures of the kernel come from /proc.
 #include "src/server/memory_usage.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value,
                        size_t new_bytes) __attribute__((weak));
+
+extern "C" void malloc_stats_print(void (*write)(void* to, const char* text), void* to,
+                                   const char* options) __attribute__((weak));
 
 namespace ingot::server {
 namespace {
@@ -65,6 +71,24 @@ std::string allocator_name() {
   mallctl("version", &version, &bytes, nullptr, 0);
   const std::string text(version);  // "5.3.0-0-g54eaed1d..."
   return "jemalloc-" + text.substr(0, text.find('-'));
+}
+
+std::string allocator_report() {
+  std::string report;
+  if (malloc_stats_print != nullptr) {
+    malloc_stats_print([](void* to, const char* text) { *static_cast<std::string*>(to) += text; },
+                       &report, nullptr);
+    return report;
+  }
+  char* text = nullptr;
+  size_t bytes = 0;
+  std::FILE* const stream = open_memstream(&text, &bytes);
+  if (stream == nullptr) return report;
+  malloc_info(0, stream);
+  std::fclose(stream);
+  report.assign(text, bytes);
+  std::free(text);
+  return report;
 }
 
 void set_memory_return(bool background_thread) {

@@ -18,6 +18,8 @@ struct MemoryUsage {
 MemoryUsage memory_usage();
 // "jemalloc-5.3.0", or "libc".
 std::string allocator_name();
+// What the allocator has to tell of itself, as a text of its own. Takes its locks for a moment.
+std::string allocator_report();
 uint64_t system_memory_bytes();
 
 // Makes the allocator give unused pages back soon, so that a burst does not stand beside the

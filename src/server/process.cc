@@ -7,11 +7,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 namespace ingot::server {
 
@@ -50,6 +54,21 @@ uint64_t raise_file_limit(uint64_t wanted) {
   const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
   if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return limit.rlim_max;
   return limit.rlim_cur;
+}
+
+MainThreadTimes main_thread_times() {
+  std::ifstream file(fmt::format("/proc/self/task/{}/stat", getpid()));
+  std::string line;
+  std::getline(file, line);
+  // The name stands in brackets and may hold anything; the times are fields 14 and 15.
+  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user_ticks = 0;
+  double system_ticks = 0;
+  fields >> user_ticks >> system_ticks;
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return {.system_s = system_ticks / ticks, .user_s = user_ticks / ticks};
 }
 
 void notify_systemd(const std::string& state) {

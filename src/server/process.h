@@ -15,6 +15,12 @@ void remove_pidfile(const std::string& path);
 // Raises the limit of open files as far as it goes without privileges (the engine keeps every table
 // open), and to `wanted` if that is more and allowed. Answers what it is now.
 uint64_t raise_file_limit(uint64_t wanted);
+// Of the thread that started the program, which rests while it serves.
+struct MainThreadTimes {
+  double system_s = 0;
+  double user_s = 0;
+};
+MainThreadTimes main_thread_times();  // any thread
 // Tells systemd ("READY=1", "STOPPING=1") if it started us and asked to be told.
 void notify_systemd(const std::string& state);
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -27,16 +28,30 @@ Status Saver::save() {
   return status;
 }
 
+namespace {
+
+int64_t steady_s() {
+  return duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+int64_t Saver::current_s() const {
+  const int64_t begun = begun_s_;
+  return begun == 0 ? -1 : steady_s() - begun;
+}
+
 bool Saver::save_in_background() {
   std::lock_guard lock(thread_mutex_);
   if (!claim()) return false;
   if (thread_.joinable()) thread_.join();
   metrics::log::notice("Background saving started");
+  begun_s_ = std::max<int64_t>(1, steady_s());
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "saver");
-    auto start = std::chrono::steady_clock::now();
     if (run().ok()) metrics::log::notice("Background saving terminated with success");
-    last_duration_s_ = duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
+    last_duration_s_ = current_s();
+    begun_s_ = 0;
     saving_ = false;
   });
   return true;

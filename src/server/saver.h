@@ -27,6 +27,7 @@ class Saver {
   int64_t last_save_s() const { return last_save_s_; }  // Unix
   bool last_save_ok() const { return last_save_ok_; }
   int64_t last_duration_s() const { return last_duration_s_; }  // in the background; -1: none yet
+  int64_t current_s() const;  // of the one in the background; -1: none runs
 
  private:
   bool claim() { return !saving_.exchange(true); }
@@ -40,6 +41,7 @@ class Saver {
   std::atomic<int64_t> last_save_s_;
   std::atomic<bool> last_save_ok_{true};
   std::atomic<int64_t> last_duration_s_{-1};
+  std::atomic<int64_t> begun_s_{0};  // steady, of the one in the background; 0: none runs
   std::mutex thread_mutex_;
   std::thread thread_;  // by thread_mutex_
 };

@@ -78,16 +78,12 @@ constexpr SettingRow custom(std::string_view name, std::string_view value,
           .custom = &syntax};
 }
 
-constexpr EnumName kPolicyNames[] = {
-    {"volatile-lru", 0}, {"volatile-lfu", 1}, {"volatile-random", 2}, {"volatile-ttl", 3},
-    {"allkeys-lru", 4},  {"allkeys-lfu", 5},  {"allkeys-random", 6},  {"noeviction", 7}};
 constexpr EnumName kFacilityNames[] = {{"user", 0},   {"local0", 1}, {"local1", 2},
                                        {"local2", 3}, {"local3", 4}, {"local4", 5},
                                        {"local5", 6}, {"local6", 7}, {"local7", 8}};
 constexpr EnumName kDisklessLoadNames[] = {{"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}};
 constexpr EnumName kOomScoreNames[] = {{"no", 0}, {"yes", 1}, {"relative", 1}, {"absolute", 2}};
 constexpr EnumName kSanitizeNames[] = {{"no", 0}, {"yes", 1}, {"clients", 2}};
-constexpr EnumName kPermissionNames[] = {{"no", 0}, {"yes", 1}, {"local", 2}};
 constexpr EnumName kEndpointNames[] = {{"ip", 0}, {"hostname", 1}, {"unknown-endpoint", 2}};
 constexpr EnumName kPropagationNames[] = {{"ignore", 0}, {"panic", 1}, {"panic-on-replicas", 2}};
 constexpr EnumName kShutdownNames[] = {
@@ -155,7 +151,6 @@ Error check_title(std::string_view value) {
 
 constexpr auto kRows = std::to_array<SettingRow>({
     // Eviction: Ingot keeps what is stored.
-    choice("maxmemory-policy", "noeviction", kPolicyNames),
     integer("maxmemory-samples", "5", 1, kIntMax),
     integer("maxmemory-eviction-tenacity", "10", 0, 100),
     {.name = "maxmemory-clients",
@@ -163,8 +158,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
      .flags = kWithoutMeaning,
      .min = -100,
      .default_value = "0"},
-    integer("lfu-log-factor", "10", 0, kIntMax),
-    integer("lfu-decay-time", "1", 0, kIntMax),
 
     // Threads, memory and the process
     boolean("io-threads-do-reads", "no", kImmutable),
@@ -245,7 +238,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("aof-disable-auto-gc", "no"),
 
     // Security
-    choice("enable-module-command", "no", kPermissionNames, kImmutable),
 
     // Network
     text("bind-source-addr"),

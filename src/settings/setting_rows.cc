@@ -93,6 +93,14 @@ constexpr EnumName named(std::string_view name, Enum value) {
 }
 
 // In Redis' order, which its error messages show.
+constexpr EnumName kPolicyNames[] = {named("volatile-lru", MaxmemoryPolicy::kVolatileLru),
+                                     named("volatile-lfu", MaxmemoryPolicy::kVolatileLfu),
+                                     named("volatile-random", MaxmemoryPolicy::kVolatileRandom),
+                                     named("volatile-ttl", MaxmemoryPolicy::kVolatileTtl),
+                                     named("allkeys-lru", MaxmemoryPolicy::kAllkeysLru),
+                                     named("allkeys-lfu", MaxmemoryPolicy::kAllkeysLfu),
+                                     named("allkeys-random", MaxmemoryPolicy::kAllkeysRandom),
+                                     named("noeviction", MaxmemoryPolicy::kNoEviction)};
 constexpr EnumName kAppendFsyncNames[] = {named("everysec", AppendFsync::kEverysec),
                                           named("always", AppendFsync::kAlways),
                                           named("no", AppendFsync::kNo)};
@@ -177,6 +185,9 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     choice<&S::key_count>("key-count", kKeyCountNames),
     boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),
     custom("reader-threads", kReaderThreadsValue),
+    choice<&S::maxmemory_policy>("maxmemory-policy", kPolicyNames),
+    integer<&S::lfu_log_factor>("lfu-log-factor", 0, kIntMax),
+    integer<&S::lfu_decay_time>("lfu-decay-time", 0, kIntMax),
     choice<&S::read_io>("read-io", kReadIoNames, kImmutable),
     choice<&S::appendfsync>("appendfsync", kAppendFsyncNames),
 
@@ -192,6 +203,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::acllog_max_len>("acllog-max-len", 0, kLongMax, kUnsigned),
     choice<&S::acl_pubsub_default>("acl-pubsub-default", kAclPubsubNames),
     choice<&S::enable_debug_command>("enable-debug-command", kPermissionNames, kImmutable),
+    choice<&S::enable_module_command>("enable-module-command", kPermissionNames, kImmutable),
     choice<&S::enable_protected_configs>("enable-protected-configs", kPermissionNames, kImmutable),
 
     memory<&S::inline_max_bytes>("inline-max-bytes", 0, 16384, kUnsigned),

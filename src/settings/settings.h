@@ -23,6 +23,20 @@ enum class ReadIo : uint8_t { kAuto, kUring, kThreads };  // auto: io_uring wher
 // What DBSIZE answers while keys were overwritten of which nobody knows yet whether they were
 // there.
 enum class KeyCount : uint8_t { kExact, kEstimate };  // exact: it counts the keys
+// Nothing is evicted; but the policies with "lfu" count how often keys are used.
+enum class MaxmemoryPolicy : uint8_t {
+  kVolatileLru,
+  kVolatileLfu,
+  kVolatileRandom,
+  kVolatileTtl,
+  kAllkeysLru,
+  kAllkeysLfu,
+  kAllkeysRandom,
+  kNoEviction,
+};
+inline bool counts_uses(MaxmemoryPolicy policy) {
+  return policy == MaxmemoryPolicy::kVolatileLfu || policy == MaxmemoryPolicy::kAllkeysLfu;
+}
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
 // The channels that a new user may listen on.
@@ -98,6 +112,11 @@ struct Settings {
   KeyCount key_count = KeyCount::kExact;
   bool jemalloc_bg_thread = true;  // a thread gives unused memory back to the system
 
+  // How often keys are used (OBJECT FREQ)
+  MaxmemoryPolicy maxmemory_policy = MaxmemoryPolicy::kNoEviction;
+  int lfu_log_factor = 10;  // the larger, the less a use counts
+  int lfu_decay_time = 1;   // minutes without a use that take one off; 0: never
+
   // Threads
   int reader_threads = 10;  // 0: as many as the disk is worth
   ReadIo read_io = ReadIo::kAuto;
@@ -122,6 +141,7 @@ struct Settings {
   // rename-command: from, to ("" removes). Checked against the command table by the server.
   std::vector<std::pair<std::string, std::string>> renamed_commands;
   Permission enable_debug_command = Permission::kNo;
+  Permission enable_module_command = Permission::kNo;
   Permission enable_protected_configs = Permission::kNo;
 
   // Larger hashes, lists, sets and sorted sets leave their key's record for a collection.

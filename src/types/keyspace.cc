@@ -65,12 +65,16 @@ bool KeyReader::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  if (access_ != nullptr) access_->mark(keyspace(db), key, now_ms_);
+  if (access_ != nullptr) access_->use(keyspace(db), key, now_ms_);
   return true;
 }
 
 bool KeyReader::peek(int db, std::string_view key, Record* record) {
-  return load(keyspace(db), key, record) && !expired(*record);
+  if (!load(keyspace(db), key, record)) return false;
+  if (!expired(*record)) return true;
+  if (expired_keys.size() < kExpiredMax)
+    expired_keys.push_back({.db = db, .key = std::string(key)});
+  return false;
 }
 
 storage::KeyCounts KeyReader::counts(int db) {
@@ -108,7 +112,7 @@ bool KeyWriter::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  if (access_ != nullptr) access_->mark(keyspace(db), key, now_ms_);
+  if (access_ != nullptr) access_->use(keyspace(db), key, now_ms_);
   return true;
 }
 
@@ -117,6 +121,12 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
 }
 
 bool KeyWriter::peek_overwritten(int db, std::string_view key, bool expires, Record* record) {
+  const bool found = look_overwritten(db, key, expires, record);
+  if (found && access_ != nullptr) access_->use(keyspace(db), key, now_ms_);
+  return found;
+}
+
+bool KeyWriter::look_overwritten(int db, std::string_view key, bool expires, Record* record) {
   const storage::KeyspaceId space = keyspace(db);
   if (!may_leave_unread(space, expires)) return peek(db, key, record);
   std::string bytes;
@@ -239,7 +249,9 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
     discard_collection(old.collection->id);
   }
-  if (access_ != nullptr) access_->mark(space, key, now_ms_);
+  if (access_ != nullptr) {
+    before == nullptr ? access_->begin(space, key, now_ms_) : access_->mark(space, key, now_ms_);
+  }
   this->touch(db, key, touch);
 }
 

@@ -29,8 +29,9 @@ namespace ingot::types {
 // Which keyspace each database number maps to. Immutable; replaced as a whole.
 using DatabaseMap = std::vector<storage::KeyspaceId>;
 
-// When keys were last used, for OBJECT IDLETIME: a fixed table, so two keys may share a slot (then
-// a key seems used more recently than it was). Any thread.
+// When keys were last used, for OBJECT IDLETIME, and how often, for OBJECT FREQ: a fixed table, so
+// two keys may share a slot (then a key seems used more recently than it was, or more often). Any
+// thread.
 class AccessClock;
 
 // One key's metadata with the bytes behind it. One that was never assigned is that of no key: the
@@ -98,13 +99,16 @@ class KeyReader {
   void note_lookup(int db, std::string_view key, bool found) {
     found ? void(++hits) : note_miss(db, key);
   }
-  // The keys that find() missed, if they are wanted (for the event "keymiss").
-  struct Missed {
+  struct KeyName {
     int db;
     std::string key;
   };
+  // The keys that find() missed, if they are wanted (for the event "keymiss").
   bool keeps_missed = false;
-  std::vector<Missed> missed;
+  std::vector<KeyName> missed;
+  // Some of those that had expired and stand there still, for whoever can remove them.
+  static constexpr size_t kExpiredMax = 1024;
+  std::vector<KeyName> expired_keys;
 
  protected:
   bool load(storage::KeyspaceId keyspace, std::string_view key, Record* record);
@@ -306,6 +310,7 @@ class KeyWriter : public KeyReader {
   }
 
  private:
+  bool look_overwritten(int db, std::string_view key, bool expires, Record* record);
   bool find_any(int db, std::string_view key, Record* record);
   void drop(int db, std::string_view key, const Record& before, bool keep_collection);
   void expire(int db, std::string_view key, const Record& record);

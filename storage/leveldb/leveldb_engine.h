@@ -46,6 +46,7 @@ class LeveldbEngine : public Engine {
   std::unique_ptr<Batch> new_batch() override;
   Status flush() override;
   Status compact(Space space, const KeyRange& range) override;
+  Status compact_all(std::atomic<bool>& stop) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
   std::vector<EngineLevel> levels() const override;

@@ -157,6 +157,19 @@ Status LeveldbEngine::make_room() {
   return {};
 }
 
+// LevelDB cannot be stopped in the middle of a range.
+Status LeveldbEngine::compact_all(std::atomic<bool>& stop) {
+  const std::string last = end_of(kAllSpaces.back());
+  for (std::string begin = prefixed(kAllSpaces.front(), {}); begin < last;) {
+    if (stop) return {Status::Code::kBusy, "the server stops"};
+    std::lock_guard lock(reclaim_mutex_);
+    std::string end = end_of_piece(begin, 8 * kTableBytes);
+    if (Status status = compact_run(begin, end); !status.ok()) return status;
+    begin = std::move(end);
+  }
+  return {};
+}
+
 // So that between the two there is at most so much in tables, and at least half, if there is. Found
 // byte by byte: keys alone, without reading what lies between.
 std::string LeveldbEngine::end_of_piece(const std::string& begin, uint64_t bytes) const {

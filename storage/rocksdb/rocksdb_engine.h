@@ -41,6 +41,7 @@ class RocksdbEngine : public Engine {
 
   // rocksdb_maintenance.cc
   Status compact(Space space, const KeyRange& range) override;
+  Status compact_all(std::atomic<bool>& stop) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
   std::vector<EngineLevel> levels() const override;

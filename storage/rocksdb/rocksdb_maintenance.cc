@@ -31,6 +31,18 @@ Status RocksdbEngine::compact(Space space, const KeyRange& range) {
   return !status.ok() && stopped_ ? stopped() : status;
 }
 
+Status RocksdbEngine::compact_all(std::atomic<bool>& stop) {
+  rocksdb::CompactRangeOptions options = compact_options();
+  options.canceled = &stop;
+  for (rocksdb::ColumnFamilyHandle* space : handles_) {
+    if (stopped_) return stopped();
+    const rocksdb::Status status = db_->CompactRange(options, space, nullptr, nullptr);
+    if (stop) return {Status::Code::kBusy, "the server stops"};
+    if (!status.ok()) return stopped_ ? stopped() : to_status(status);
+  }
+  return {};
+}
+
 Status RocksdbEngine::checkpoint(const std::string& path) {
   if (stopped_) return stopped();
   rocksdb::Checkpoint* raw = nullptr;

@@ -10,5 +10,5 @@ DIFFERENCES: dict[str, str] = {
 
 # Commands that Redis has only since a version after 7.0, by their own tests.
 LATER_COMMANDS = set(
-    "hexpire hexpireat hpexpire hpexpireat httl hpttl hexpiretime hpexpiretime hpersist".split()
+    "hexpire hexpireat hpexpire hpexpireat httl hpttl hexpiretime hpexpiretime hpersist waitaof".split()
 )

@@ -7,7 +7,9 @@ the text of the history; those must be there when Redis has them, and the histor
 
 import pytest
 from differences import LATER_COMMANDS
+from support import command_list
 from support.resp import Reply
+from support.servers import self_check
 
 FAMILIES = """
     append decr decrby get getdel getex getrange getset incr incrby incrbyfloat lcs mget mset msetnx
@@ -18,6 +20,7 @@ FAMILIES = """
     hscan hrandfield
     multi exec discard watch unwatch
     subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe publish spublish pubsub
+    bgrewriteaof lolwut memory module monitor restore restore-asking
     acl auth client echo hello ping quit reset select
     command config dbsize flushall flushdb info lastsave save bgsave role shutdown swapdb time wait
     migrate
@@ -34,11 +37,13 @@ SUBCOMMANDS = """
     script|exists script|flush script|help script|kill script|load
     function|delete function|dump function|flush function|help function|kill function|list function|load
     function|restore function|stats
+    memory|doctor memory|help memory|malloc-stats memory|purge memory|stats memory|usage
+    module|help module|list module|load module|loadex module|unload script|debug
     object|encoding object|freq object|idletime object|refcount object|help
 """
 COMMANDS = FAMILIES.split()
 # Containers of which Ingot has a part; the others must have every subcommand of Redis.
-PARTIAL = ("client", "cluster", "script")
+PARTIAL = ("client", "cluster")
 CATEGORIES = "keyspace read write string hash admin dangerous connection transaction fast slow blocking pubsub scripting".split()
 WORDING = ("summary", "complexity", "replaced_by")
 INFO_SUBCOMMANDS_AT = 9
@@ -165,6 +170,20 @@ def test_list_count_and_table_agree(empty_pair, protocol):
 def test_every_command_is_one_of_redis(empty_pair):
     replies = empty_pair.both("COMMAND", "LIST")
     assert names(replies[1]) <= names(replies[0]) | LATER_COMMANDS
+
+
+@pytest.mark.skipif(self_check(), reason="Redis has what Redis has")
+def test_the_list_in_the_docs_is_current(pair):
+    assert command_list.FILE.read_text() == command_list.text_of(*pair.servers), (
+        "run /usr/bin/python3 tests/support/command_list.py"
+    )
+
+
+def test_only_clusters_and_replication_are_missing(pair):
+    with pair.servers[0].client() as redis, pair.servers[1].client() as other:
+        absent = command_list.missing(command_list.groups_of(redis), command_list.names_of(other))
+    reasons = (command_list.CLUSTER, command_list.REPLICATION)
+    assert not {name for name, why in absent.items() if why not in reasons}
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

@@ -47,6 +47,33 @@ def test_fields(empty_pair, section):
         assert other[field] == redis[field], field
 
 
+# Fields of Redis that Ingot does not have, by section: name -> why.
+WITHOUT: dict[str, dict[str, str]] = {}
+# Sections whose fields are names of commands, errors and databases.
+BY_USE = ("commandstats", "errorstats", "latencystats", "keyspace")
+
+
+def sections_of(client):
+    """Section in lower case -> the names of its fields, of all there is."""
+    text = client.call("INFO", "everything").text()
+    return {part.split("\r\n")[0].lower(): {line.split(":")[0] for line in part.split("\r\n")[1:] if ":" in line}
+            for part in text.removeprefix("# ").split("# ")}  # fmt: skip
+
+
+@pytest.mark.parametrize("log", ["yes", "no"])
+def test_every_field_of_redis_is_there(empty_pair, log):
+    empty_pair.both("CONFIG", "SET", "appendonly", log)
+    try:
+        redis, other = map(sections_of, empty_pair.admins)
+    finally:
+        empty_pair.both("CONFIG", "SET", "appendonly", "no")
+    for section, fields in redis.items():
+        assert section in other
+        if section not in BY_USE:
+            missing = fields - other[section]
+            assert missing == set(WITHOUT.get(section, {})), f"{section}: {sorted(missing)}"
+
+
 def test_field_values_have_redis_form(empty_pair):
     redis, other = (fields_of(admin) for admin in empty_pair.admins)
     number = re.compile(r"-?\d+(\.\d+)?")

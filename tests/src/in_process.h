@@ -65,6 +65,12 @@ class StubServer : public contract::RunningServer {
   int64_t last_save_s() const override { return 0; }
   bool last_save_ok() const override { return true; }
   int64_t last_save_duration_s() const override { return -1; }
+  int64_t current_save_s() const override { return -1; }
+  bool rewrite_in_background() override { return true; }
+  contract::BackgroundWork rewriting() const override { return {}; }
+  contract::MemoryFigures memory_figures() override { return {}; }
+  std::string replication_id() const override { return text_; }
+  void change_replication_id() override {}
   const std::string& run_id() const override { return text_; }
   const std::string& executable() const override { return text_; }
   const std::string& config_file() const override { return text_; }

@@ -266,11 +266,13 @@ bool read_group(Input& in, bool second_form, Stream::Group* group) {
 
 // What version 5 did not note: how many entries a group that stands at `id` has read.
 int64_t entries_read_until(const Stream& stream, StreamId id) {
-  if (stream.entries_added == 0) return 0;
-  if (stream.entries.empty() || id == stream.last_id) {
-    return id < stream.last_id ? -1 : static_cast<int64_t>(stream.entries_added);
+  if (stream.entries.empty()) return 0;
+  if (id >= stream.last_id) {
+    return id == stream.last_id ? static_cast<int64_t>(stream.entries_added) : -1;
   }
-  return id < stream.entries.front().id ? 0 : -1;
+  const StreamId first = stream.entries.front().id;
+  if (id > first) return -1;
+  return id == first ? 1 : 0;
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+// What commands ask of the running server (contract/running_server.h), passed on to its parts.
+#include <algorithm>
+#include <random>
+
+#include "net/server.h"
+#include "src/data/collector.h"
+#include "src/data/store.h"
+#include "src/exec/services.h"
+#include "src/exec/writer.h"
+#include "src/instance.h"
+#include "src/server/compactor.h"
+#include "src/server/info.h"
+#include "src/server/memory_usage.h"
+#include "src/server/saver.h"
+#include "src/settings/config.h"
+
+namespace ingot {
+
+std::string Instance::random_id() {
+  std::random_device random;
+  std::string text;
+  while (text.size() < 40) text.push_back("0123456789abcdef"[random() & 15]);
+  return text;
+}
+
+storage::Status Instance::flush_engine() {
+  return store_->engine().flush();
+}
+std::string Instance::info(types::KeyReader& keys, std::span<const std::string_view> sections) {
+  return server::info_text({.services = *services_,
+                            .writer = *writer_,
+                            .net = *net_,
+                            .keys = keys,
+                            .settings = *config_.settings()},
+                           sections);
+}
+void Instance::reset_statistics() {
+  stats_.reset();
+  stats_.net_before.bytes_in = net_->bytes_in();
+  stats_.net_before.bytes_out = net_->bytes_out();
+  stats_.net_before.reads = net_->reads();
+  stats_.net_before.writes = net_->writes();
+  stats_.reclaimed_before = collector_->reclaimed();
+  store_->engine().reset_stats();
+}
+void Instance::unwatch(uint64_t client_id) {
+  writer_->unwatch(client_id);
+}
+void Instance::set_active_expire(bool active) {
+  writer_->set_active_expire(active);
+}
+storage::Status Instance::save() {
+  return saver_->save();
+}
+bool Instance::save_in_background() {
+  return saver_->save_in_background();
+}
+bool Instance::saving() const {
+  return saver_->saving();
+}
+int64_t Instance::last_save_s() const {
+  return saver_->last_save_s();
+}
+bool Instance::last_save_ok() const {
+  return saver_->last_save_ok();
+}
+int64_t Instance::last_save_duration_s() const {
+  return saver_->last_duration_s();
+}
+int64_t Instance::current_save_s() const {
+  return saver_->current_s();
+}
+bool Instance::rewrite_in_background() {
+  const auto settings = config_.settings();
+  return compactor_->start(settings->dir, settings->min_free_disk);
+}
+contract::BackgroundWork Instance::rewriting() const {
+  return compactor_->state();
+}
+
+contract::MemoryFigures Instance::memory_figures() {
+  const server::MemoryUsage usage = server::memory_usage();
+  metrics::raise_to(stats_.memory_peak, usage.used);
+  const script::Scripts::Figures scripts = scripts_.figures();
+  const storage::EngineStats engine = store_->engine().stats();
+  const uint64_t keys_max =
+      server::keys_whose_filters_fit(engine.cache_capacity, config_.settings()->bloom_bits);
+  return {.used = usage.used,
+          .resident = usage.resident,
+          .peak = stats_.memory_peak.load(),
+          .startup = std::min(startup_bytes_, usage.used),
+          .clients = net_->output_bytes_total() + net_->query_bytes_total(),
+          .scripts = scripts.script_bytes + scripts.script_lua_bytes,
+          .functions = scripts.function_bytes + scripts.function_lua_bytes,
+          .allocator_active = usage.allocator_active,
+          .allocator_resident = usage.allocator_resident,
+          .filters_fit = keys_max == 0 || engine.estimated_keys <= keys_max};
+}
+
+std::string Instance::replication_id() const {
+  std::lock_guard lock(mutex_);
+  return replication_id_;
+}
+void Instance::change_replication_id() {
+  std::lock_guard lock(mutex_);
+  replication_id_ = random_id();
+}
+
+}  // namespace ingot
