@@ -35,12 +35,11 @@ std::string Instance::info(types::KeyReader& keys, std::span<const std::string_v
                            sections);
 }
 void Instance::reset_statistics() {
-  stats_.reset();
-  stats_.net_before.bytes_in = net_->bytes_in();
-  stats_.net_before.bytes_out = net_->bytes_out();
-  stats_.net_before.reads = net_->reads();
-  stats_.net_before.writes = net_->writes();
-  stats_.reclaimed_before = collector_->reclaimed();
+  stats_.reset({.bytes_in = net_->bytes_in(),
+                .bytes_out = net_->bytes_out(),
+                .reads = net_->reads(),
+                .writes = net_->writes(),
+                .reclaimed = collector_->reclaimed()});
   store_->engine().reset_stats();
 }
 void Instance::unwatch(uint64_t client_id) {

@@ -184,6 +184,7 @@ void bitfield(WriteContext& ctx, Args args) {
     answer ? ctx.reply.integer(*answer) : ctx.reply.null();
     if (ctx.keys.data().failed()) return;
   }
+  ctx.changes = changes;
   if (!grown && changes == 0) fields.make_raw();
   if (changes > 0) ctx.keys.notify(types::notify::kString, "setbit", ctx.db, args[1]);
 }

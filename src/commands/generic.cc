@@ -54,6 +54,7 @@ void move_record(WriteContext& ctx, int db, std::string_view source, const Recor
   storage::Metadata metadata = record.metadata();
   ctx.keys.unlink(db, source, record);
   ctx.keys.store(target_db, target, replaced, metadata);
+  ctx.changes = 1;
 }
 
 void rename_to(WriteContext& ctx, Args args, bool replace) {

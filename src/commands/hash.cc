@@ -77,6 +77,7 @@ std::optional<int64_t> set_fields(WriteContext& ctx, Args args, std::string_view
                                   return data::Change{.changes = pairs.size() / 2, .answer = added};
                                 });
   if (!set) return std::nullopt;
+  ctx.changes = set->changes;
   ctx.keys.notify(notify::kHash, "hset", ctx.db, args[1]);
   return set->answer;
 }
@@ -114,6 +115,7 @@ void hdel(WriteContext& ctx, Args args) {
   if (!removed) return;
   if (removed->count != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
   if (!removed->left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  ctx.changes = removed->count;
   ctx.reply.integer(static_cast<int64_t>(removed->count));
 }
 

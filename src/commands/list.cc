@@ -40,6 +40,7 @@ void push(WriteContext& ctx, Args args, ListEnd end, bool only_existing) {
                    });
   if (!pushed) return;
   ctx.keys.notify(notify::kList, push_event(end), ctx.db, args[1]);
+  ctx.changes = pushed->changes;
   ctx.reply.integer(pushed->answer);
 }
 
@@ -80,6 +81,7 @@ void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
   if (count == 0) return ctx.reply.array(0);
   std::string element;
   count = std::min(count, list->length());
+  ctx.changes = count;
   if (is_large_removal(list.record(), count)) {
     return reply_many(ctx, args[1], list.record(), end, count);
   }
@@ -168,6 +170,7 @@ void lrem(WriteContext& ctx, Args args) {
     if (removed.count != 0) removed.left = list->finish();
   }
   if (removed.count != 0) tell_list_removal(ctx, args[1], "lrem", removed.left);
+  ctx.changes = removed.count;
   ctx.reply.integer(static_cast<int64_t>(removed.count));
 }
 

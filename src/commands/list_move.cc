@@ -52,6 +52,7 @@ bool move_element(WriteContext& ctx, const Move& move) {
   } else {
     finish_removal(ctx, *source, move.source, pop_event(move.from));
   }
+  ctx.changes = ctx.fed ? 0 : 1;  // as in Redis, whoever fed it has been counted
   ctx.reply.bulk(element);
   return true;
 }
@@ -105,6 +106,7 @@ void blocking_pop(WriteContext& ctx, Args args, ListEnd end) {
                                   std::string element;
                                   list.pop(end, &element);
                                   finish_removal(ctx, list, name, pop_event(end));
+                                  if (ctx.fed) ctx.changes = 0;  // the push was counted
                                   ctx.reply.array(2);
                                   ctx.reply.bulk(name);
                                   ctx.reply.bulk(element);
@@ -136,6 +138,7 @@ Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
                      [&](std::string_view name, const Record& before) {
                        types::ListWriter list = list_writer(ctx, name, &before);
                        const uint64_t count = std::min(pop.count, list.length());
+                       ctx.changes = count;
                        if (is_large_removal(before, count)) {
                          return reply_many(ctx, name, before, end, count);
                        }

@@ -102,7 +102,7 @@ void memory_stats(ReadContext& ctx, Args) {
     reply.bulk(name);
     reply.real(value);
   };
-  constexpr uint64_t kFigures = 26;
+  constexpr uint64_t kFigures = 27;
   reply.map(kFigures + databases.size());
   number("peak.allocated", memory.peak);
   number("total.allocated", memory.used);

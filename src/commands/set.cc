@@ -42,6 +42,7 @@ void sadd(WriteContext& ctx, Args args) {
       });
   if (!added) return;
   if (added->changes != 0) ctx.keys.notify(notify::kSet, "sadd", ctx.db, args[1]);
+  ctx.changes = added->changes;
   ctx.reply.integer(added->answer);
 }
 
@@ -61,6 +62,7 @@ void srem(WriteContext& ctx, Args args) {
     ctx.keys.notify(notify::kSet, "srem", ctx.db, args[1]);
     if (!removed->left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   }
+  ctx.changes = removed->count;
   ctx.reply.integer(static_cast<int64_t>(removed->count));
 }
 

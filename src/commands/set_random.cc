@@ -188,6 +188,7 @@ void spop(WriteContext& ctx, Args args) {
   if (count == 0) return ctx.reply.set(0);
   const uint64_t size = set->size();
   count = std::min(count, size);
+  ctx.changes = count;
   const bool most_go = !one && (size - count) * 5 <= count;
   if (is_large_removal(set.record(), count, contract::kDrawnByWriter)) {
     return pop_many(ctx, args[1], set.record(), count, most_go);

@@ -69,7 +69,9 @@ void add(WriteContext& ctx, std::string_view name, Args pairs, const AddOptions&
   auto set = open_zset(ctx, name);
   if (!set) return;
   const auto change = add_members(ctx, name, set, {pairs, 2}, std::move(scores), options);
-  if (change) ctx.reply.integer(change->answer);
+  if (!change) return;
+  ctx.changes = change->changes;
+  ctx.reply.integer(change->answer);
 }
 
 void zadd(WriteContext& ctx, Args args) {
@@ -99,6 +101,7 @@ void zrem(WriteContext& ctx, Args args) {
       });
   if (!removed) return;
   if (removed->count != 0) tell_zset_removal(ctx, args[1], "zrem", removed->left);
+  ctx.changes = removed->count;
   ctx.reply.integer(static_cast<int64_t>(removed->count));
 }
 

@@ -117,6 +117,7 @@ void pop(WriteContext& ctx, Args args, End end) {
   const auto taken = take(ctx, args[1], *set, set.record(), end, count);
   if (!taken) return;
   const bool nested = counted && ctx.reply.version() > 2;
+  ctx.changes = taken->size();
   ctx.reply.array(nested ? taken->size() : 2 * taken->size());
   reply_members(ctx, *taken, nested);
 }
@@ -137,6 +138,7 @@ void blocking_pop(WriteContext& ctx, Args args, End end) {
                                   types::SortedSetReader set(ctx.keys.data(), before);
                                   const auto taken = take(ctx, name, set, before, end, 1);
                                   if (!taken) return;
+                                  ctx.changes = taken->size();
                                   ctx.reply.array(3);
                                   ctx.reply.bulk(name);
                                   reply_members(ctx, *taken, /*nested=*/false);
@@ -158,6 +160,7 @@ Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
                        const End end = pop.from_second_end ? End::kMax : End::kMin;
                        const auto taken = take(ctx, name, set, before, end, pop.count);
                        if (!taken) return;
+                       ctx.changes = taken->size();
                        ctx.reply.array(2);
                        ctx.reply.bulk(name);
                        ctx.reply.array(taken->size());

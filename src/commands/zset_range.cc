@@ -305,6 +305,7 @@ void remove_range(WriteContext& ctx, Args args, By by, std::string_view event) {
     if (!remove_ranks(ctx, args[1], set.record(), ranks)) return;
     ctx.keys.notify(notify::kZset, event, ctx.db, args[1]);
   }
+  ctx.changes = ranks.size();
   ctx.reply.integer(static_cast<int64_t>(ranks.size()));
 }
 

@@ -110,6 +110,9 @@ class WriteContext {
   std::optional<Fed> fed = {};
   // What the run before gave to go_on(); empty: this is the first.
   std::string_view went_on = {};
+  // As how many changes the command counts (rdb_changes_since_last_save); nothing: one for each key
+  // that it stored or removed.
+  std::optional<uint64_t> changes = {};
 
   int64_t now_ms() const { return keys.now_ms(); }
 

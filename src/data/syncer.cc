@@ -79,9 +79,19 @@ void Syncer::when_synced(Then then) {
   wake_.notify_all();
 }
 
+void Syncer::tell(std::unique_lock<std::mutex>& lock, std::vector<Then> waiting, bool synced) {
+  lock.unlock();
+  for (Then& then : waiting) then(synced);
+  lock.lock();
+}
+
 void Syncer::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    if (failed() && !waiting_.empty()) {
+      tell(lock, std::exchange(waiting_, {}), false);
+      continue;
+    }
     if (!(enabled_ || !waiting_.empty()) || !unsynced_ || failed()) {
       wake_.wait(lock);
       continue;
@@ -107,10 +117,7 @@ void Syncer::run() {
       oldest_unsynced_ = before;
     }
     synced_.notify_all();
-    auto told = std::exchange(being_synced_, {});
-    lock.unlock();
-    for (Then& then : told) then(synced);
-    lock.lock();
+    tell(lock, std::exchange(being_synced_, {}), synced);
     if (!synced && !failed() && !stopping_) wake_.wait_for(lock, kInterval);
   }
 }

@@ -39,6 +39,7 @@ class Syncer {
  private:
   using Clock = std::chrono::steady_clock;
   void run();
+  static void tell(std::unique_lock<std::mutex>& lock, std::vector<Then> waiting, bool synced);
   bool failed() const { return engine_.health() == storage::Health::kUndecided; }
   bool pending() const { return unsynced_ || syncing_; }
   Clock::time_point oldest() const { return syncing_ ? syncing_since_ : oldest_unsynced_; }

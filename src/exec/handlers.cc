@@ -40,7 +40,10 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .may_block = earlier.may_block,
       .fed = earlier.fed,
       .went_on = earlier.went_on};
+  uint64_t& changes = keys.effects().changes;
+  const uint64_t changes_before = changes;
   std::get<contract::WriteHandler>(call.row.handler)(context, call.command.args);
+  if (context.changes) changes = changes_before + *context.changes;
   return {.work = std::move(context.work_),
           .holds = std::move(context.holds_),
           .block = std::move(context.block_),

@@ -119,6 +119,7 @@ void Session::advance() {
   }
   if (!job_in_flight_) submit_job();
   if (!lookups_.empty()) services_.data.readers.look_up(std::exchange(lookups_, {}));
+  submit_scripts();
   run_view_.reset();
   bool stopped = output_full();
   settle();
@@ -287,10 +288,14 @@ void Session::complete(Slot& slot) {
 }
 
 void Session::on_read_done(const SlotPtr& slot) {
-  complete(*slot);
-  --reads_in_flight_;
+  on_reads_done({&slot, 1});
+}
+
+void Session::on_reads_done(std::span<const SlotPtr> slots) {
+  for (const SlotPtr& slot : slots) complete(*slot);
+  reads_in_flight_ -= slots.size();
   if (connection_ == nullptr) return;
-  remove_expired(std::move(slot->expired));
+  for (const SlotPtr& slot : slots) remove_expired(std::move(slot->expired));
   // Others may stand before it; then there is nothing to send yet.
   bool more = !inbox_.empty() || !protocol_error_.empty() || assembling_;
   more ? advance() : settle();

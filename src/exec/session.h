@@ -8,9 +8,11 @@
 // Threads: the connection's I/O thread, for everything. Pool and writer post back to it.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +84,7 @@ class Session : public net::Handler,
   void submit_job();
   void on_job_done(const SlotPtr& slot, contract::EncodedReply reply, bool given_up);
   void on_read_done(const SlotPtr& slot);
+  void on_reads_done(std::span<const SlotPtr> slots);
   void complete(Slot& slot);
   void end_exclusive();
 
@@ -132,11 +135,18 @@ class Session : public net::Handler,
   static void run_in_pool(PoolRead read);
   static void run_long(PoolRead read);
   static void finish(PoolRead read);
+  // Scripts that came together run one after another on one thread, as long as they are short: to
+  // hand each of them over costs more than most take.
+  void gather_script(PoolRead read);
+  void submit_scripts();
+  static void run_scripts(std::vector<PoolRead>& reads);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
   // Enough to keep a disk busy; bounded, because their replies wait in memory.
   static constexpr size_t kReadsInFlightMax = 128;
   static constexpr size_t kJobUnitsMax = 4096;
+  static constexpr size_t kScriptsAtOnce = 16;
+  static constexpr std::chrono::milliseconds kScriptsTurn{1};
 
   Services& services_;
   Writer& writer_;
@@ -181,8 +191,9 @@ class Session : public net::Handler,
   std::shared_ptr<const data::View> run_view_;
   data::Store::Databases databases_;
   int64_t now_ms_ = 0;
-  std::vector<data::ReaderPool::Lookup> lookups_;  // submitted together
-  storage::NoWaitReads probed_;                    // of the last probe
+  std::vector<data::ReaderPool::Lookup> lookups_;   // submitted together
+  std::shared_ptr<std::vector<PoolRead>> scripts_;  // submitted together; null: none
+  storage::NoWaitReads probed_;                     // of the last probe
   contract::EncodedReply scratch_;
 };
 

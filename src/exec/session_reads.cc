@@ -212,6 +212,7 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
 void Session::remove_expired(std::vector<types::KeyReader::KeyName> names) {
   if (names.empty() || exclusive_ || blocking_ || closing_) return;
   Unit unit;
+  unit.silent = true;  // no command waits for a reply of it
   unit.expired = std::move(names);
   (void)queue_write(std::move(unit));
 }
@@ -226,7 +227,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
                 .exec = std::nullopt,
                 .permission = permission_of_script(*queued.row),
                 .view = run_view_};
-  if (queued.row->runs_script) return run_long(std::move(read));
+  if (queued.row->runs_script) return gather_script(std::move(read));
   if (queued.command->args.size() > contract::kWalkedAtOnce) {
     return services_.data.readers.submit(
         [read = std::move(read)]() mutable { run_in_pool(std::move(read)); }, data::Work::kLong);
@@ -296,6 +297,36 @@ void Session::run_long(PoolRead read) {
   data::ReaderPool& readers = read.session->services_.data.readers;
   readers.submit([read = std::move(read)]() mutable { run_in_pool(std::move(read)); },
                  data::Work::kLong);
+}
+
+void Session::gather_script(PoolRead read) {
+  if (scripts_ == nullptr) scripts_ = std::make_shared<std::vector<PoolRead>>();
+  scripts_->push_back(std::move(read));
+  if (scripts_->size() == kScriptsAtOnce) submit_scripts();
+}
+
+void Session::submit_scripts() {
+  if (scripts_ == nullptr) return;
+  services_.data.readers.submit([reads = std::exchange(scripts_, nullptr)] { run_scripts(*reads); },
+                                data::Work::kLong);
+}
+
+void Session::run_scripts(std::vector<PoolRead>& reads) {
+  const std::shared_ptr<Session> session = reads.front().session;
+  const auto turn_ends = Accounting::Clock::now() + kScriptsTurn;
+  std::vector<SlotPtr> done;
+  for (PoolRead& read : reads) {
+    read.walk_max = std::numeric_limits<uint64_t>::max();
+    if (Accounting::Clock::now() > turn_ends || !read.run()) {
+      run_long(std::move(read));
+      continue;
+    }
+    done.push_back(std::move(read.slot));
+    read.view.reset();
+  }
+  if (done.empty()) return;
+  session->services_.data.readers.post(
+      session->thread_, [session, done = std::move(done)] { session->on_reads_done(done); });
 }
 
 void Session::finish(PoolRead read) {

@@ -294,6 +294,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
       job->units[job->next].went_on = std::move(more->memory);
       job->tries = 0;
       ++group_units_;
+      if (!blocked_.empty()) serve_blocked();
       suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
       return;
     }

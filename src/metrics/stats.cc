@@ -56,7 +56,7 @@ std::map<std::string, uint64_t> Stats::errors() const {
   return errors_;
 }
 
-void Stats::reset() {
+void Stats::reset(const Totals& totals) {
   for (Counter* counter : {&commands,
                            &connections_received,
                            &connections_rejected,
@@ -80,6 +80,11 @@ void Stats::reset() {
                            &expire_batches_full}) {
     counter->store(0, std::memory_order_relaxed);
   }
+  bytes_in_before = totals.bytes_in;
+  bytes_out_before = totals.bytes_out;
+  reads_before = totals.reads;
+  writes_before = totals.writes;
+  reclaimed_before = totals.reclaimed;
   for (Slot& slot : slots_) slot.stats.reset();
   std::lock_guard lock(mutex_);
   errors_.clear();

@@ -84,13 +84,10 @@ class Stats {
   Counter expire_batches_full{0};  // ... and how often that was more than it takes at a time
 
   // What others had counted when the statistics were reset; INFO shows what came since.
-  struct NetTotals {
-    Counter bytes_in{0};
-    Counter bytes_out{0};
-    Counter reads{0};
-    Counter writes{0};
-  };
-  NetTotals net_before;
+  Counter bytes_in_before{0};
+  Counter bytes_out_before{0};
+  Counter reads_before{0};
+  Counter writes_before{0};
   Counter reclaimed_before{0};
 
   Sampler sampler;
@@ -107,8 +104,15 @@ class Stats {
   void count_error(std::string_view reply);
   std::map<std::string, uint64_t> errors() const;
 
-  // CONFIG RESETSTAT, but for what was there before.
-  void reset();
+  // CONFIG RESETSTAT; what others have counted by now.
+  struct Totals {
+    uint64_t bytes_in = 0;  // of the network
+    uint64_t bytes_out = 0;
+    uint64_t reads = 0;
+    uint64_t writes = 0;
+    uint64_t reclaimed = 0;  // collections
+  };
+  void reset(const Totals& totals);
 
  private:
   // Open addressing by the row's address; far more slots than there are commands.

@@ -246,8 +246,8 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add("total_connections_received", stats.connections_received.load());
   out.add("total_commands_processed", stats.commands.load());
   out.add_real("instantaneous_ops_per_sec", sampler.per_second(metrics::Meter::kCommands), 0);
-  out.add("total_net_input_bytes", net.bytes_in() - stats.net_before.bytes_in.load());
-  out.add("total_net_output_bytes", net.bytes_out() - stats.net_before.bytes_out.load());
+  out.add("total_net_input_bytes", net.bytes_in() - stats.bytes_in_before.load());
+  out.add("total_net_output_bytes", net.bytes_out() - stats.bytes_out_before.load());
   out.add("client_output_buffer_limit_disconnections", net.output_limit_disconnections());
   out.add_zeros({"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
   out.add_real("instantaneous_input_kbps", kbps(metrics::Meter::kBytesIn));
@@ -279,8 +279,8 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add("unexpected_error_replies", 0);
   out.add("total_error_replies", stats.error_replies.load());
   out.add("dump_payload_sanitizations", 0);
-  const uint64_t reads = net.reads() - stats.net_before.reads.load();
-  const uint64_t writes = net.writes() - stats.net_before.writes.load();
+  const uint64_t reads = net.reads() - stats.reads_before.load();
+  const uint64_t writes = net.writes() - stats.writes_before.load();
   const bool threaded = source.settings.io_threads > 1;
   out.add("total_reads_processed", reads);
   out.add("total_writes_processed", writes);

@@ -165,7 +165,7 @@ void StreamReader::walk_pending(const StreamGroup& group, const StreamConsumer& 
 }
 
 bool StreamReader::deleted_since(StreamId id) const {
-  return length_ != 0 && notes_.max_deleted != kStreamIdMin && id <= notes_.max_deleted;
+  return length_ != 0 && notes_.first <= notes_.max_deleted && id <= notes_.max_deleted;
 }
 
 std::optional<int64_t> StreamReader::added_until(StreamId id) const {

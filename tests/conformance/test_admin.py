@@ -326,7 +326,7 @@ def test_a_read_removes_what_has_expired(empty_pair, read):
                 time.sleep(0.01)
                 client.call("CONFIG", "RESETSTAT")
                 size = client.call("DBSIZE")
-                reply = client.pipeline([read.split(), ("DBSIZE",)])
+                reply = client.call(*read.split()), client.call("DBSIZE")
                 event = listener.read()
                 counted = fields_of(client, "stats")["expired_keys"]
                 results.append((size, reply, event, counted))
@@ -347,12 +347,58 @@ def test_reads_in_transactions_remove_what_has_expired(empty_pair):
                     client.call("SET", key, "v", "PX", 1)
                 time.sleep(0.01)
                 client.call("CONFIG", "RESETSTAT")
-                replies = client.pipeline([("MULTI",), ("GET", "k"), ("GET", "a"), ("EXEC",), ("DBSIZE",)])
+                replies = client.pipeline([("MULTI",), ("GET", "k"), ("GET", "a"), ("EXEC",)])
+                replies.append(client.call("DBSIZE"))
                 replies += client.pipeline([("GET", "j"), ("GET", "a"), ("SET", "c", 1), ("GET", "j"), ("DBSIZE",)])
                 results.append((replies, fields_of(client, "stats")["expired_keys"]))
             finally:
                 client.call("DEBUG", "SET-ACTIVE-EXPIRE", 1)
     assert results[0] == results[1]
+
+
+# --- rdb_changes_since_last_save
+
+CHANGES = """
+    SADD s a b c | HSET h a 1 b 2 | HSET h a 1 | RPUSH l a b c d e f | LPUSHX l z | ZADD z 1 a 2 b 3 c 4 d | ZADD z 1 a |
+    SET k v | MSET a 1 b 2 c 3 | DEL a b c zz | EXPIRE k 100 | EXPIRE k 100 NX | PERSIST k | PERSIST k | SETBIT bm 1 1 |
+    BITFIELD bf SET u8 0 5 | BITFIELD bf SET u8 0 6 INCRBY u8 8 1 | BITFIELD bn INCRBY u2 8 1 INCRBY u8 8 1 |
+    BITFIELD bf GET u8 0 | BITFIELD bq OVERFLOW FAIL INCRBY u2 0 5 | INCR n | HDEL h a b zz | SREM s a q | SMOVE s s2 b |
+    SADD s x y z | SPOP s 2 | SPOP s | LREM l 0 a | LSET l 0 q | LMOVE l l2 LEFT RIGHT | RPOPLPUSH l l2 | LPOP l2 5 |
+    LPOP l | LMPOP 1 l LEFT COUNT 2 | BLPOP l 0 | ZREM z a zz | ZPOPMIN z 2 | ZADD z 1 a 2 b 3 c 4 d | ZMPOP 1 z MIN COUNT 2 |
+    ZREMRANGEBYRANK z 0 0 | BZPOPMIN z 0 | GEOADD g 1 1 a 2 2 b | XADD x 1-0 a 1 | XADD x MAXLEN 1 2-0 a 1 | XDEL x 2-0 |
+    COPY k k2 | RENAME k2 k3 | RENAMENX k3 k4 | MOVE k4 1 | SWAPDB 0 1 | SWAPDB 0 1 | FUNCTION FLUSH | TOUCH k | UNLINK k
+"""
+
+
+def changes(client):
+    return int(fields_of(client, "persistence")["rdb_changes_since_last_save"])
+
+
+def test_changes_are_counted_as_in_redis(empty_pair):
+    before = [changes(admin) for admin in empty_pair.admins]
+    for command in CHANGES.split("|"):
+        empty_pair.both(*command.split())
+        after = [changes(admin) for admin in empty_pair.admins]
+        assert after[1] - before[1] == after[0] - before[0], command
+        before = after
+
+
+@pytest.mark.parametrize("waits, feeds", [
+    ("BLPOP l 0", "RPUSH l a"), ("BLMOVE l k LEFT RIGHT 0", "RPUSH l a"), ("BZPOPMIN z 0", "ZADD z 1 a"),
+    ("BLMPOP 0 1 l LEFT COUNT 5", "RPUSH l a"), ("BLPOP q 0", "LPUSH q a b c"), ("BRPOPLPUSH q q 0", "LPUSH q a"),
+    ("BZMPOP 0 1 z MIN COUNT 3", "ZADD z 1 a 2 b"),
+])  # fmt: skip
+def test_changes_of_who_waited(empty_pair, waits, feeds):
+    counted = []
+    for server, admin in zip(empty_pair.servers, empty_pair.admins):
+        before = changes(admin)
+        with server.client() as client:
+            client.send(*waits.split())
+            until(lambda: fields_of(admin, "clients")["blocked_clients"] == "1", "it does not wait")
+            admin.call(*feeds.split())
+            client.read()
+        counted.append(changes(admin) - before)
+    assert counted[0] == counted[1]
 
 
 # --- OBJECT FREQ and IDLETIME
@@ -362,7 +408,7 @@ def test_uses_are_counted(empty_pair):
     settings = ("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu", "lfu-log-factor", 0, "lfu-decay-time", 0)
     assert empty_pair.both(*settings) == (OK, OK)
     try:
-        commands = ["SET k v", "OBJECT FREQ k", "GET k", "GET k", "OBJECT FREQ k", "SET k w", "OBJECT FREQ k", "INCR n",
+        commands = ["SET k v", "OBJECT FREQ k", "GET k", "GET k", "OBJECT FREQ k", "SET k w", "OBJECT FREQ k", "SET n 100000", "INCR n",
                     "OBJECT FREQ n", "INCR n", "OBJECT FREQ n", "HSET h a 1", "HGET h a", "HSET h a 2", "OBJECT FREQ h",
                     "TTL k", "OBJECT ENCODING k", "OBJECT FREQ k", "TOUCH k", "OBJECT FREQ k", "DEL k", "SET k v",
                     "OBJECT FREQ k", "MGET k n k", "OBJECT FREQ k", "GETSET k z", "OBJECT FREQ k", "APPEND k z",

@@ -9,6 +9,7 @@ import random
 import struct
 
 import pytest
+from support.resp import Reply
 
 POLYNOMIAL = 0x95AC9329AC4BC9B5  # of CRC-64 Jones, its bits reversed
 
@@ -186,3 +187,69 @@ def test_bodies(empty_pair, name):
 def test_errors(empty_pair):
     for command in ERRORS:
         same(empty_pair, *command)
+
+
+# --- a stream as Redis 6.2 dumps it, which does not tell how far its groups have read
+
+
+class Scanner:
+    """Reads the bytes of a dump that compresses nothing."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, size):
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def length(self):
+        first = self.take(1)[0]
+        if first >> 6 == 0:
+            return first
+        if first >> 6 == 1:
+            return (first & 63) << 8 | self.take(1)[0]
+        return int.from_bytes(self.take(4 if first == 0x80 else 8), "big")
+
+    def string(self):
+        return self.take(self.length())
+
+    def copy(self, read):
+        begin = self.at
+        read()
+        return self.data[begin : self.at]
+
+
+def in_form_of_redis_62(dump):
+    """The payload of a stream without pending entries, of type 19 as Redis 7.0 writes it, as one of type 15."""
+    scanner = Scanner(dump)
+    assert scanner.take(1) == b"\x13"
+    body = b"\x0f"
+    nodes = scanner.length()
+    scanner.at = 1
+    body += scanner.copy(lambda: [scanner.length()] + [scanner.string() for _ in range(2 * nodes)])
+    body += scanner.copy(lambda: [scanner.length() for _ in range(3)])  # length, last ID
+    for _ in range(5):  # first ID, the highest that was deleted, entries ever added
+        scanner.length()
+    groups = scanner.length()
+    body += bytes([groups])
+    for _ in range(groups):
+        body += scanner.copy(lambda: [scanner.string(), scanner.length(), scanner.length()])
+        scanner.length()  # entries read
+        body += scanner.copy(lambda: [scanner.length(), scanner.length()])  # nothing pending, no consumers
+    return sealed(body, version=9)
+
+
+@pytest.mark.parametrize("entries", [0, 1, 5])
+def test_a_stream_of_redis_62(empty_pair, entries):
+    redis = empty_pair.admins[0]
+    redis.call("CONFIG", "SET", "rdbcompression", "no")
+    for i in range(entries):
+        redis.call("XADD", "s", f"{10 + i}-0", "f", i)
+    for i, position in enumerate(("0", "5-0", "10-0", "11-5", "12-0", "14-0", "20-0")):
+        redis.call("XGROUP", "CREATE", "s", f"g{i}", position, "MKSTREAM")
+    payload = in_form_of_redis_62(redis.call("DUMP", "s").value)
+    redis.call("CONFIG", "SET", "rdbcompression", "yes")
+    assert empty_pair.both("RESTORE", "k", 0, payload) == (Reply("simple", b"OK"),) * 2
+    for command in (("XINFO", "GROUPS", "k"), ("XINFO", "STREAM", "k"), ("DEBUG", "DIGEST-VALUE", "k")):
+        expected, actual = empty_pair.both(*command)
+        assert actual == expected, command

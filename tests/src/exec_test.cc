@@ -377,3 +377,59 @@ TEST_CASE("a collection that lacks elements is an error, and nobody waits for th
   const std::string damaged = client.run(read);
   CHECK((damaged.starts_with("-ERR storage error") || client.is_closed()));
 }
+
+TEST_CASE("a read removes what has expired, and answers once whatever comes of it", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  server.services().server.set_active_expire(false);
+  client.pipeline({{"SET", "a", "1", "PX", "100"}, {"SET", "b", "1", "PX", "100"}});
+  server.now_ms += 200;
+  CHECK(client.run({"DBSIZE"}) == ":2\r\n");
+  CHECK(client.pipeline({{"GET", "a"}, {"PING"}, {"DBSIZE"}}) == "$-1\r\n+PONG\r\n:1\r\n");
+  CHECK(server.services().data.stats.expired_keys == 1);
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.pipeline({{"EXISTS", "b"}, {"DBSIZE"}, {"PING"}}) == ":0\r\n:1\r\n+PONG\r\n");
+  REQUIRE(failing.try_resume().ok());
+  CHECK(client.pipeline({{"MULTI"}, {"TTL", "b"}, {"EXEC"}}) == "+OK\r\n+QUEUED\r\n*1\r\n:-2\r\n");
+  CHECK(client.run({"DBSIZE"}) == ":0\r\n");
+}
+
+TEST_CASE("a command in parts ends with an error when one of them is not kept", "[exec]") {
+  auto engine = memory();
+  auto& failing = static_cast<storage::MemoryEngine&>(*engine);
+  InProcess server(std::move(engine));
+  InProcessClient client(server);
+  settings::Config& config = server.services().data.config;
+  const std::string arguments[] = {"--enable-debug-command", "yes"};
+  REQUIRE_FALSE(config.load(arguments));
+  CHECK(client.pipeline({{"DEBUG", "POPULATE", "2500"}, {"DBSIZE"}}) == "+OK\r\n:2500\r\n");
+  failing.fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  CHECK(client.pipeline({{"DEBUG", "POPULATE", "9000", "more"}, {"PING"}}) ==
+        "-MISCONF Errors writing to the AOF file: No space left on device\r\n+PONG\r\n");
+}
+
+TEST_CASE("scripts that come together are answered each, in order", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  std::vector<InProcessClient::Line> lines;
+  std::string wanted;
+  for (int i = 0; i < 100; ++i) {
+    const std::string busy = i % 10 == 3 ? "for i = 1, 200000 do end " : "";
+    lines.push_back({"EVAL_RO", busy + "return " + std::to_string(i), "0"});
+    wanted += ":" + std::to_string(i) + "\r\n";
+    if (i % 7 != 0) continue;
+    lines.push_back({"SET", "k", std::to_string(i)});
+    wanted += "+OK\r\n";
+  }
+  CHECK(client.pipeline(lines) == wanted);
+}
+
+TEST_CASE("WAITAOF is answered when a sync has come behind it", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  CHECK(client.pipeline(
+            {{"SET", "k", "1"}, {"WAITAOF", "1", "0", "0"}, {"WAITAOF", "1", "0", "0"}}) ==
+        "+OK\r\n*2\r\n:1\r\n:0\r\n*2\r\n:1\r\n:0\r\n");
+}

@@ -58,7 +58,7 @@ TEST_CASE("counters of commands belong to their rows, whoever comes first") {
   for (const CommandRow& row : rows) CHECK(stats.find(row)->calls == 4);
   CHECK(stats.find(rows[7])->failed == 1);
   CHECK(stats.find(rows[8])->failed == 0);
-  stats.reset(0, 0);
+  stats.reset({});
   CHECK(stats.find(rows[7])->calls + stats.find(rows[7])->failed == 0);
 }
 
@@ -69,11 +69,14 @@ TEST_CASE("errors are counted in all and by their first word") {
   stats.count_error("NOAUTH");
   CHECK(stats.errors() == std::map<std::string, uint64_t>{{"ERR", 2}, {"NOAUTH", 1}});
   CHECK(stats.error_replies == 3);
-  stats.reset(10, 20);
+  stats.reset({.bytes_in = 10, .bytes_out = 20, .reads = 30, .writes = 40, .reclaimed = 50});
   CHECK(stats.errors().empty());
   CHECK(stats.error_replies == 0);
   CHECK(stats.bytes_in_before == 10);
   CHECK(stats.bytes_out_before == 20);
+  CHECK(stats.reads_before == 30);
+  CHECK(stats.writes_before == 40);
+  CHECK(stats.reclaimed_before == 50);
 }
 
 TEST_CASE("the registry lists clients by id and forgets the connection of one that went") {
