@@ -41,6 +41,7 @@ void geoadd(WriteContext& ctx, Args args) {
   auto set = open_zset(ctx, args[1]);
   if (!set) return;
   const auto change = add_members(ctx, args[1], set, {places, 3}, std::move(scores), options);
+  if (change) ctx.changes = change->changes;
   if (change) ctx.reply.integer(change->answer);
 }
 

@@ -207,8 +207,8 @@ void help(SessionContext& ctx, Args) {
                         "    Attempt to purge dirty pages for reclamation by the allocator.",
                         "STATS", "    Return information about the memory usage of the server.",
                         "USAGE <key> [SAMPLES <count>]",
-                        "    Return the bytes of the records of <key>; of a large collection it is",
-                        "    estimated from <count> of them (default: 5, 0: all)."});
+                        "    Return memory in bytes used by <key> and its value. Nested values are",
+                        "    sampled up to <count> times (default: 5, 0 means sample all)."});
 }
 
 constexpr CommandRow kSubcommandTable[] = {

@@ -35,10 +35,12 @@ class AccessClock {
   void mark(storage::KeyspaceId keyspace, std::string_view key, int64_t now_ms) {
     used(slot_of(keyspace, key)).store(second_of(now_ms), std::memory_order_relaxed);
   }
-  // It was looked up as well, which counts.
-  void use(storage::KeyspaceId keyspace, std::string_view key, int64_t now_ms) {
+  // It was looked up as well, which counts. Whether that is wanted.
+  bool use(storage::KeyspaceId keyspace, std::string_view key, int64_t now_ms) {
     mark(keyspace, key, now_ms);
-    if (counts_.load(std::memory_order_relaxed)) count_use(slot_of(keyspace, key), now_ms);
+    if (!counts_.load(std::memory_order_relaxed)) return false;
+    count_use(slot_of(keyspace, key), now_ms);
+    return true;
   }
   // It is new.
   void begin(storage::KeyspaceId keyspace, std::string_view key, int64_t now_ms) {

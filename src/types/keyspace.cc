@@ -112,7 +112,7 @@ bool KeyWriter::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  if (access_ != nullptr) access_->use(keyspace(db), key, now_ms_);
+  note_use(keyspace(db), key);
   return true;
 }
 
@@ -122,8 +122,13 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
 
 bool KeyWriter::peek_overwritten(int db, std::string_view key, bool expires, Record* record) {
   const bool found = look_overwritten(db, key, expires, record);
-  if (found && access_ != nullptr) access_->use(keyspace(db), key, now_ms_);
+  if (found) note_use(keyspace(db), key);
   return found;
+}
+
+void KeyWriter::note_use(storage::KeyspaceId keyspace, std::string_view key) {
+  if (access_ == nullptr) return;
+  if (access_->use(keyspace, key, now_ms_)) used_ = key;
 }
 
 bool KeyWriter::look_overwritten(int db, std::string_view key, bool expires, Record* record) {
@@ -249,9 +254,13 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
     discard_collection(old.collection->id);
   }
-  if (access_ != nullptr) {
-    before == nullptr ? access_->begin(space, key, now_ms_) : access_->mark(space, key, now_ms_);
+  if (access_ != nullptr && before == nullptr) {
+    access_->begin(space, key, now_ms_);
+  } else if (access_ != nullptr) {
+    // Who only peeked at what it changes has used it, too.
+    used_ == key ? access_->mark(space, key, now_ms_) : void(access_->use(space, key, now_ms_));
   }
+  used_.clear();
   this->touch(db, key, touch);
 }
 

@@ -322,6 +322,7 @@ class KeyWriter : public KeyReader {
                        const storage::Metadata& old, const storage::Metadata& after);
   void discard_collection(storage::CollectionId id);
   int database_of(storage::KeyspaceId keyspace) const;  // -1: flushed
+  void note_use(storage::KeyspaceId keyspace, std::string_view key);
 
   storage::Overlay& overlay_;
   KeyspaceState& state_;
@@ -332,6 +333,7 @@ class KeyWriter : public KeyReader {
   bool tells_changes_ = false;
   uint64_t author_ = 0;
   Overwrites overwrites_ = Overwrites::kRead;
+  std::string used_;  // the key whose use was counted last, until one is stored
 };
 
 }  // namespace ingot::types
