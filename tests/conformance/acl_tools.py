@@ -12,7 +12,7 @@ from support.servers import Server
 
 OK = Reply("simple", b"OK")
 # Those of later versions: where a category is described by its single commands, they are among them.
-LATER = re.compile(rb" [+-](hp?expire(at|time)?|hp?ttl|hpersist|client\|(setinfo|no-touch))(?= |\)|$)")
+LATER = re.compile(rb" [+-](hp?expire(at|time)?|hp?ttl|hpersist|waitaof|client\|(setinfo|no-touch))(?= |\)|$)")
 
 
 @pytest.fixture
