@@ -10,9 +10,6 @@ using namespace contract::acl;
 
 constexpr RedisOnly kCommands[] = {
     {"bgrewriteaof", kAdmin | kSlow | kDangerous},
-    {"client|pause", kAdmin | kSlow | kDangerous | kConnection},
-    {"client|unblock", kAdmin | kSlow | kDangerous | kConnection},
-    {"client|unpause", kAdmin | kSlow | kDangerous | kConnection},
     {"failover", kAdmin | kSlow | kDangerous},
     {"lolwut", kRead | kFast},
     {"memory|doctor", kSlow},

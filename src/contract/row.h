@@ -195,6 +195,8 @@ struct CommandRow {
   const CommandRow* base = nullptr;  // of such a row: the one in the table
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
   bool immediate = false;
+  // What its connection has sent behind it waits until it is answered.
+  bool alone = false;
   // Answers with pushes, which CLIENT REPLY does not silence.
   bool pushes = false;
   // A subscriber may send it under RESP2.
@@ -203,6 +205,9 @@ struct CommandRow {
   bool offload = false;
   // A read that walks an unbounded part of the data: straight to the pool, no probe.
   bool scans = false;
+  // What it finds counts as hit or missed, although it writes. (Of rows that make one key of
+  // others, and of those that only read, that is derived.)
+  bool counts_lookups = false;
   // Needs enable-debug-command.
   bool debug = false;
   // Calls commands by its context's caller, for as long as it likes.

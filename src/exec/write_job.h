@@ -19,6 +19,7 @@
 #include "src/contract/client.h"
 #include "src/contract/context.h"
 #include "src/contract/reply.h"
+#include "src/exec/client_state.h"
 #include "src/exec/permission.h"
 
 namespace ingot::exec {
@@ -43,6 +44,7 @@ struct Unit {
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
+  std::unique_ptr<ClientState> client_before = {};   // of an EXEC that may change its client
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
   std::vector<net::BatchPtr> arguments;  // of what its scripts asked the pool for

@@ -65,8 +65,12 @@ bool KeyReader::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  if (access_ != nullptr) access_->mark(keyspace(db), key, now_ms_);
+  if (marks_access_) mark_used(keyspace(db), key);
   return true;
+}
+
+void KeyReader::mark_used(storage::KeyspaceId keyspace, std::string_view key) {
+  if (access_ != nullptr) access_->mark(keyspace, key, now_ms_);
 }
 
 bool KeyReader::peek(int db, std::string_view key, Record* record) {
@@ -98,7 +102,7 @@ bool KeyWriter::find_any(int db, std::string_view key, Record* record) {
 
 bool KeyWriter::is_live(int db, std::string_view key, const Record& record) {
   if (!expired(record)) return true;
-  expire(db, key, record);
+  if (!keeps_expired_) expire(db, key, record);
   return false;
 }
 
@@ -108,7 +112,7 @@ bool KeyWriter::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  if (access_ != nullptr) access_->mark(keyspace(db), key, now_ms_);
+  if (marks_access_) mark_used(keyspace(db), key);
   return true;
 }
 
@@ -239,7 +243,9 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
     discard_collection(old.collection->id);
   }
-  if (access_ != nullptr) access_->mark(space, key, now_ms_);
+  // A string is replaced by what changes it.
+  const bool is_new = before == nullptr || after.type == storage::ValueType::kString;
+  if (marks_access_ || is_new) mark_used(space, key);
   this->touch(db, key, touch);
 }
 
@@ -459,6 +465,8 @@ Effects::Savepoint Effects::savepoint() const {
   return {.touched = touched.size(),
           .swapped = swapped.size(),
           .watched = watched.size(),
+          .unblocked = unblocked.size(),
+          .pauses = pauses.size(),
           .collections = dropped_collections.size(),
           .keyspaces = dropped_keyspaces.size(),
           .kept = kept.size(),
@@ -476,6 +484,8 @@ void Effects::rollback(const Savepoint& savepoint) {
   touched.resize(savepoint.touched);
   swapped.resize(savepoint.swapped);
   watched.resize(savepoint.watched);
+  unblocked.resize(savepoint.unblocked);
+  pauses.resize(savepoint.pauses);
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
   notices.rollback(savepoint.notices);
