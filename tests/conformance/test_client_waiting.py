@@ -2,7 +2,8 @@
 
 A scenario is a list of lines "connection command | command ...", sent at once. After each line, once both servers are
 quiet, what each connection has got so far must be equal. {id:b} is connection b's CLIENT ID.
-"!sleep 0.1" waits, "!close b" closes a connection. At the end the pause, if any, is ended.
+"!sleep 0.1" waits, "!close b" closes a connection, "!blocked 2" waits until each server says that so many clients are. At the end
+the pause, if any, is ended.
 """
 
 import re
@@ -24,15 +25,15 @@ PAUSES = {
         "a CLIENT PAUSE abc foo", 'a CLIENT PAUSE ""', "a CLIENT UNPAUSE x", "a CLIENT UNPAUSE", "a SET k v"],
     "of no time": ["a CLIENT PAUSE 0", "a SET k v", "a CLIENT PAUSE 0 WRITE", "a SET k w", "a CLIENT PAUSE 0 ALL", "a GET k"],
     "of writes": [
-        "a SET k v", "a CLIENT PAUSE 60000 WRITE", "b GET k", "b SET k w", "c PING", "c GET k", "c INFO blocked",
-        "a CLIENT UNPAUSE", "c GET k", "c INFO blocked"],
+        "a SET k v", "a CLIENT PAUSE 60000 WRITE", "b GET k", "b SET k w", "c PING", "c GET k", "!blocked 1",
+        "a CLIENT UNPAUSE", "c GET k", "!blocked 0"],
     "of all": ["a SET k v", "a CLIENT PAUSE 700 ALL", "b GET k", "c PING", "d SET k w", "!sleep 0.7", "b GET k"],
     "of all, by default": ["a CLIENT PAUSE 700", "b GET k", "c CLIENT UNPAUSE", "!sleep 0.7", "a GET k"],
     "of all: what is wrong is answered at once": [
         "a CLIENT PAUSE 800 ALL", "b NOSUCH x", "b GET", "c CLIENT nosuch", "b MULTI", "!sleep 0.7", "b DISCARD"],
-    "unpaused by another": ["a CLIENT PAUSE 60000 WRITE", "b SET k v", "c CLIENT UNPAUSE", "a GET k"],
+    "unpaused by another": ["a CLIENT PAUSE 60000 WRITE", "b SET k v", "!blocked 1", "c CLIENT UNPAUSE", "a GET k"],
     "in the order of coming": [
-        "a CLIENT PAUSE 60000 WRITE", "b APPEND k b", "c APPEND k c", "d APPEND k d", "b2 APPEND k e", "a CLIENT UNPAUSE",
+        "a CLIENT PAUSE 60000 WRITE", "b APPEND k b", "c APPEND k c", "d APPEND k d", "b2 APPEND k e", "!blocked 4", "a CLIENT UNPAUSE",
         "a STRLEN k"],
     "the longer time wins": [
         "a CLIENT PAUSE 60000 WRITE", "a CLIENT PAUSE 50 WRITE", "!sleep 0.2", "b SET k v", "a CLIENT UNPAUSE"],
@@ -47,10 +48,10 @@ PAUSES = {
         "v GETEX k", "w GEORADIUS g 0 0 1 km", "x GEORADIUS_RO g 0 0 1 km", "y SWAPDB 5 6", "z FUNCTION FLUSH",
         "aa OBJECT IDLETIME none", "ab TOUCH k", "ac WATCH k", "ad SUBSCRIBE c", "ae CONFIG SET timeout 0", "af DBSIZE",
         "ag RESTORE k2 0 x", "ah SCRIPT FLUSH", "ai FUNCTION LOAD x", "aj DEBUG SLEEP 0", "ak COPY k k4", "al LPUSH l x",
-        "a INFO blocked", "a CLIENT UNPAUSE", "a INFO blocked"],
+        "!blocked 21", "a CLIENT UNPAUSE", "!blocked 0"],
     "transactions": [
         "a SET k v", "b MULTI", "b GET k", "c MULTI", "c SET k w", "a CLIENT PAUSE 60000 WRITE", "b EXEC", "c EXEC",
-        "d MULTI | GET k", "d SET k x", "a INFO blocked", "a CLIENT UNPAUSE", "a GET k", "d EXEC", "a GET k"],
+        "d MULTI | GET k", "d SET k x", "!blocked 2", "a CLIENT UNPAUSE", "a GET k", "d EXEC", "a GET k"],
     "begins at the end of a transaction": [
         "a MULTI", "a SET k v", "a CLIENT PAUSE 60000 WRITE", "a SET k w", "a EXEC", "b SET k x", "a GET k", "a CLIENT UNPAUSE",
         "a GET k"],
@@ -60,13 +61,13 @@ PAUSES = {
     "a pipeline": ["a SET k v | CLIENT PAUSE 60000 WRITE | GET k | SET k w | PING | GET k", "b GET k", "b CLIENT UNPAUSE"],
     "a pipeline, all": ["a SET k v | CLIENT PAUSE 700 ALL | PING | GET k", "!sleep 0.7"],
     "one that waits, and goes": [
-        "a CLIENT PAUSE 60000 WRITE", "b SET k v", "a INFO blocked", "!close b", "a INFO blocked", "a CLIENT UNPAUSE", "a GET k"],
+        "a CLIENT PAUSE 60000 WRITE", "b SET k v", "!blocked 1", "!close b", "!blocked 0", "a CLIENT UNPAUSE", "a GET k"],
     "one that waits, and is killed": [
-        "a CLIENT PAUSE 60000 WRITE", "b SET k v", "a CLIENT KILL ID {id:b}", "a INFO blocked", "a CLIENT UNPAUSE", "a GET k"],
-    "one that waits is shown": ["a CLIENT PAUSE 60000 WRITE", "b SET k v", "a FLAGS {id:b}", "a CLIENT UNPAUSE", "a FLAGS {id:b}"],
+        "a CLIENT PAUSE 60000 WRITE", "b SET k v", "!blocked 1", "a CLIENT KILL ID {id:b}", "!blocked 0", "a CLIENT UNPAUSE", "a GET k"],
+    "one that waits is shown": ["a CLIENT PAUSE 60000 WRITE", "b SET k v", "!blocked 1", "a FLAGS {id:b}", "a CLIENT UNPAUSE", "a FLAGS {id:b}"],
     "who waits for an element goes on waiting": [
-        "b BLPOP l 0", "a CLIENT PAUSE 60000 WRITE", "c RPUSH l x", "a INFO blocked", "a CLIENT UNPAUSE", "a EXISTS l"],
-    "a wait ends in time": ["b BLPOP l 0.3", "a CLIENT PAUSE 60000 WRITE", "!sleep 0.5", "a INFO blocked", "a CLIENT UNPAUSE"],
+        "b BLPOP l 0", "!blocked 1", "a CLIENT PAUSE 60000 WRITE", "c RPUSH l x", "!blocked 2", "a CLIENT UNPAUSE", "a EXISTS l"],
+    "a wait ends in time": ["b BLPOP l 0.3", "!blocked 1", "a CLIENT PAUSE 60000 WRITE", "!sleep 0.5", "!blocked 0", "a CLIENT UNPAUSE"],
     "fed by the transaction that pauses": [
         "b BLPOP l 0", "a MULTI | CLIENT PAUSE 60000 WRITE | RPUSH l x | EXEC", "a EXISTS l", "a CLIENT UNPAUSE", "a EXISTS l"],
     "messages come": ["b SUBSCRIBE c", "a CLIENT PAUSE 60000 WRITE", "c PUBLISH c m", "b PING", "a CLIENT UNPAUSE"],
@@ -75,9 +76,9 @@ PAUSES = {
         "a TTL k", "a DBSIZE", "b WATCH m", "b MULTI | GET k | EXISTS k | TTL k | DBSIZE | EXEC", "a DBSIZE",
         "a CLIENT UNPAUSE", "a GET k", "!sleep 0.3", "a DBSIZE"],
     "acl is asked when it goes on": [
-        "a ACL SETUSER bob on nopass ~* +@all", "b AUTH bob x", "a CLIENT PAUSE 60000 WRITE", "b SET k v",
+        "a ACL SETUSER bob on nopass ~* +@all", "b AUTH bob x", "a CLIENT PAUSE 60000 WRITE", "b SET k v", "!blocked 1",
         "a ACL SETUSER bob -set", "a CLIENT UNPAUSE", "a GET k", "a ACL DELUSER bob"],
-    "silent ones": ["b CLIENT REPLY OFF", "a CLIENT PAUSE 60000 WRITE", "b SET k v", "a GET k", "a CLIENT UNPAUSE", "a GET k"],
+    "silent ones": ["b CLIENT REPLY OFF", "a CLIENT PAUSE 60000 WRITE", "b SET k v", "!blocked 1", "a GET k", "a CLIENT UNPAUSE", "a GET k"],
     "watched meanwhile": [
         "b WATCH k", "a CLIENT PAUSE 60000 WRITE", "c SET k v", "b MULTI | PING | EXEC", "b WATCH k | MULTI | PING",
         "a CLIENT UNPAUSE", "b EXEC"],
@@ -88,29 +89,42 @@ UNBLOCKS = {
         "a CLIENT UNBLOCK", "a CLIENT UNBLOCK abc", "a CLIENT UNBLOCK 1 foo", "a CLIENT UNBLOCK 1 TIMEOUT x", "a CLIENT UNBLOCK -1",
         "a CLIENT UNBLOCK 0", "a CLIENT UNBLOCK 99999999", "a CLIENT UNBLOCK 99999999 ERROR", "a CLIENT UNBLOCK {id:a}",
         "a CLIENT UNBLOCK abc foo", "a CLIENT UNBLOCK 9223372036854775808", "a CLIENT UNBLOCK 1.5"],
-    "as after its time": ["b BLPOP l 0", "a CLIENT UNBLOCK {id:b}", "b PING", "b BLPOP l 0", "a CLIENT UNBLOCK {id:b} timeout"],
-    "as an error": ["b BLPOP l 0", "a CLIENT UNBLOCK {id:b} ERROR", "a CLIENT UNBLOCK {id:b} ERROR", "b PING"],
+    "as after its time": ["b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b}", "b PING", "b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b} timeout"],
+    "as an error": ["b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b} ERROR", "a CLIENT UNBLOCK {id:b} ERROR", "b PING"],
     "every command that waits": [
         "b BLPOP l 0", "c BRPOP l 5", "d BLMOVE l m LEFT LEFT 0", "e BRPOPLPUSH l m 0", "f BLMPOP 0 1 l LEFT", "g BZPOPMIN z 0",
         "h BZPOPMAX z 0", "i BZMPOP 0 1 z MIN", "j XREAD BLOCK 0 STREAMS s $", "a XGROUP CREATE s g $ MKSTREAM",
-        "k XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "a INFO blocked",
-        *[f"a CLIENT UNBLOCK {{id:{name}}}" for name in "bcdefghijk"], "a INFO blocked"],
+        "k XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "!blocked 10",
+        *[f"a CLIENT UNBLOCK {{id:{name}}}" for name in "bcdefghijk"], "!blocked 0"],
     "every command that waits, as an error": [
         "b BLPOP l 0", "c BRPOP l 5", "d BLMOVE l m LEFT LEFT 0", "e BRPOPLPUSH l m 0", "f BLMPOP 0 1 l LEFT", "g BZPOPMIN z 0",
         "h BZPOPMAX z 0", "i BZMPOP 0 1 z MIN", "j XREAD BLOCK 0 STREAMS s $", "a XGROUP CREATE s g $ MKSTREAM",
-        "k XREADGROUP GROUP g one BLOCK 0 STREAMS s >",
-        *[f"a CLIENT UNBLOCK {{id:{name}}} ERROR" for name in "bcdefghijk"], "a INFO blocked"],
-    "takes nothing any more": ["b BLPOP l 0", "a CLIENT UNBLOCK {id:b} | RPUSH l x | LLEN l", "b LPOP l"],
-    "in a transaction": ["b BLPOP l 0", "a MULTI | CLIENT UNBLOCK {id:b} | RPUSH l x | CLIENT UNBLOCK {id:b} | EXEC", "a LLEN l"],
-    "behind a push in a transaction": ["b BLPOP l 0", "a MULTI | RPUSH l x | CLIENT UNBLOCK {id:b} | EXEC", "a LLEN l"],
-    "fed before": ["b BLPOP l 0", "a RPUSH l x | CLIENT UNBLOCK {id:b}"],
-    "what stands behind runs": ["b BLPOP l 0 | SET after 1 | GET after", "a EXISTS after", "a CLIENT UNBLOCK {id:b} ERROR", "a EXISTS after"],
-    "silent ones": ["b CLIENT REPLY OFF", "b BLPOP l 0", "a CLIENT UNBLOCK {id:b} ERROR", "a CLIENT UNBLOCK {id:b}"],
-    "is shown": ["b BLPOP l 0", "a FLAGS {id:b}", "a CLIENT UNBLOCK {id:b}", "a FLAGS {id:b}"],
-    "one that has gone": ["b BLPOP l 0", "!close b", "a CLIENT UNBLOCK {id:b}"],
-    "counts its error": ["a CONFIG RESETSTAT", "b BLPOP l 0", "a CLIENT UNBLOCK {id:b} ERROR", "a INFO errorstat"],
+        "k XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "!blocked 10",
+        *[f"a CLIENT UNBLOCK {{id:{name}}} ERROR" for name in "bcdefghijk"], "!blocked 0"],
+    "takes nothing any more": ["b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b} | RPUSH l x | LLEN l", "b LPOP l"],
+    "in a transaction": ["b BLPOP l 0", "!blocked 1", "a MULTI | CLIENT UNBLOCK {id:b} | RPUSH l x | CLIENT UNBLOCK {id:b} | EXEC", "a LLEN l"],
+    "behind a push in a transaction": ["b BLPOP l 0", "!blocked 1", "a MULTI | RPUSH l x | CLIENT UNBLOCK {id:b} | EXEC", "a LLEN l"],
+    "fed before": ["b BLPOP l 0", "!blocked 1", "a RPUSH l x | CLIENT UNBLOCK {id:b}"],
+    "what stands behind runs": ["b BLPOP l 0 | SET after 1 | GET after", "!blocked 1", "a EXISTS after", "a CLIENT UNBLOCK {id:b} ERROR", "a EXISTS after"],
+    "silent ones": ["b CLIENT REPLY OFF", "b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b} ERROR", "a CLIENT UNBLOCK {id:b}"],
+    "is shown": ["b BLPOP l 0", "!blocked 1", "a FLAGS {id:b}", "a CLIENT UNBLOCK {id:b}", "a FLAGS {id:b}"],
+    "one that has gone": ["b BLPOP l 0", "!blocked 1", "!close b", "a CLIENT UNBLOCK {id:b}"],
+    "counts its error": ["a CONFIG RESETSTAT", "b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b} ERROR", "a INFO errorstats"],
     "one that only reads": ["b GET k", "a CLIENT UNBLOCK {id:b}", "b SUBSCRIBE c", "a CLIENT UNBLOCK {id:b}", "c MULTI", "a CLIENT UNBLOCK {id:c}"],
 }  # fmt: skip
+
+
+def blocked(server):
+    with server.client() as client:
+        info = client.call("INFO", "clients").value
+    return int(re.search(rb"blocked_clients:(\d+)", info)[1])
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 class Side:
@@ -135,20 +149,16 @@ class Side:
         name, _, rest = line.partition(" ")
         client = self.client(name)
         commands = rest.split(" | ")
-        client.send_raw(b"".join(encode(["INFO"] if command.startswith("INFO ") else self.words(command)) for command in commands))
+        client.send_raw(b"".join(encode(self.words(command)) for command in commands))
 
-    def take(self, line):
+    def take(self):
         """Adds what has come to self.got."""
         for name, client in self.clients.items():
             replies = self.got[name]
             while client.has_input() and (not replies or replies[-1] != CLOSED):
                 reply = client.read()
-                text = reply.value if reply.kind in ("bulk", "verbatim") else b""
-                for what in ("blocked", "errorstat"):
-                    if line.endswith(f"INFO {what}") and text:
-                        reply = re.findall(rb"\w*%s\w*:.*" % what.encode(), text)
-                if "FLAGS" in line and text:
-                    reply = re.findall(rb" flags=\w+| cmd=\S+", text)
+                if isinstance(reply.value, bytes) and reply.value.removeprefix(b"txt:").startswith(b"id="):
+                    reply = re.findall(rb" flags=\w+| cmd=\S+", reply.value)
                 replies.append(reply)
 
     def close(self):
@@ -163,7 +173,7 @@ def compare(sides, line):
     while time.monotonic() < deadline:
         time.sleep(QUIET_SECONDS)
         for side in sides:
-            side.take(line)
+            side.take()
         if sides[0].got == sides[1].got == before:
             return
         before = {name: list(replies) for name, replies in sides[0].got.items()}
@@ -180,6 +190,9 @@ def play(pair, protocol, lines):
         for line in lines:
             if line.startswith("!sleep"):
                 time.sleep(float(line.split()[1]))
+            elif line.startswith("!blocked"):
+                for side in sides:
+                    wait_until(lambda: blocked(side.server) == int(line.split()[1]))
             elif line.startswith("!close"):
                 for side in sides:
                     side.clients.pop(line.split()[1]).close()
@@ -214,19 +227,6 @@ def test_a_pause_beyond_all_time(empty_pair):
     with empty_pair.servers[1].client() as client:
         assert client.call("CLIENT", "PAUSE", 2**63 - 1).value == b"ERR timeout is out of range"
         assert client.call("SET", "k", "v").value == b"OK"
-
-
-def blocked(server):
-    with server.client() as client:
-        info = client.call("INFO", "clients").value
-    return int(re.search(rb"blocked_clients:(\d+)", info)[1])
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_who_is_held_back_is_not_unblocked(unpaused):
