@@ -62,6 +62,7 @@ void Writer::end_wait(std::unique_ptr<WriteJob> job, std::string_view error) {
   job->committed_mark = job->replies.bytes.size();
   finished_.push_back(std::move(job));
   blocked_clients_ = blocked_.size();
+  group_.collect_touched(!blocked_.empty());
 }
 
 void Writer::end_waits() {
