@@ -92,9 +92,10 @@ class Connection {
   // Exempts the client from `timeout` while it waits by design (a blocked or subscribed client).
   // When such a client hangs up, the connection closes at once.
   virtual void set_idle_exempt(bool exempt) = 0;
-  // A client that is sent messages: `timeout` does not apply to it, and the output limits do that
-  // are for subscribers.
-  virtual void set_subscriber(bool subscriber) = 0;
+  // A client that is sent messages: `timeout` does not apply to it, and to a subscriber the output
+  // limits do that are for subscribers.
+  enum class Listens : uint8_t { kNo, kAsMonitor, kAsSubscriber };
+  virtual void set_listens(Listens listens) = 0;
   // Whether commands of this client are unanswered. A busy client is exempt from `timeout`, and
   // when it stops sending (a half-closed socket) the connection closes only after set_busy(false)
   // and the last reply. One that sends no more and gets no reply for kGoodbyeMs is taken for gone
@@ -109,6 +110,7 @@ class Connection {
   std::atomic<uint64_t> query_buffer_bytes{0};  // unparsed or undelivered input
   std::atomic<uint64_t> query_buffer_free{0};   // room left in the input buffer
   std::atomic<uint64_t> output_bytes{0};        // replies not yet taken by the kernel
+  std::atomic<uint32_t> output_pieces{0};       // that these stand in
   std::atomic<int64_t> last_interaction_ms{0};  // steady clock
 };
 

@@ -90,7 +90,7 @@ void ConnectionImpl::lose() {
 }
 
 void ConnectionImpl::close_if_idle(int64_t now_ms) {
-  if (closed_ || busy_ || idle_exempt_ || subscriber_) return;
+  if (closed_ || busy_ || idle_exempt_ || listens_ != Listens::kNo) return;
   const int64_t limit_ms =
       int64_t{1000} * loop_.state().limits.idle_timeout_seconds.load(std::memory_order_relaxed);
   if (now_ms - last_interaction_ms.load(std::memory_order_relaxed) > limit_ms) {

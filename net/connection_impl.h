@@ -69,7 +69,7 @@ class ConnectionImpl final : public Connection,
   void close_after_flush() override;
   void close() override { close_for("Closed by the server"); }
   void set_idle_exempt(bool exempt) override;
-  void set_subscriber(bool subscriber) override { subscriber_ = subscriber; }
+  void set_listens(Listens listens) override { listens_ = listens; }
   void set_busy(bool busy) override;
   void set_authenticated(bool authenticated) override { authenticated_ = authenticated; }
 
@@ -159,7 +159,7 @@ class ConnectionImpl final : public Connection,
   bool watched_ = false;
   bool busy_ = false;
   bool idle_exempt_ = false;
-  bool subscriber_ = false;
+  Listens listens_ = Listens::kNo;
   bool authenticated_ = true;
 };
 

@@ -176,6 +176,7 @@ void ConnectionImpl::account_output() {
   state.output_bytes.fetch_add(own - accounted_own_, std::memory_order_relaxed);
   accounted_own_ = own;
   output_bytes.store(pending, std::memory_order_relaxed);
+  output_pieces.store(static_cast<uint32_t>(queue_.size()), std::memory_order_relaxed);
   const uint64_t before = std::exchange(accounted_output_, pending);
   if (before == 0) {
     state.ledger.add(*this);
@@ -189,8 +190,8 @@ void ConnectionImpl::account_output() {
 void ConnectionImpl::enforce_output_limits() {
   ServerState& state = loop_.state();
   const uint64_t pending = accounted_output_;
-  const Limits::Output& limits =
-      subscriber_ ? state.limits.subscriber_output : state.limits.normal_output;
+  const Limits::Output& limits = listens_ == Listens::kAsSubscriber ? state.limits.subscriber_output
+                                                                    : state.limits.normal_output;
   const uint64_t hard = limits.hard_bytes.load(std::memory_order_relaxed);
   if (hard != 0 && pending >= hard) return cut();
   const uint64_t soft = limits.soft_bytes.load(std::memory_order_relaxed);

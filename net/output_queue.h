@@ -20,8 +20,9 @@ namespace ingot::net {
 class OutputQueue {
  public:
   bool empty() const { return head_ == segments_.size(); }
-  uint64_t bytes() const { return bytes_; }                // held in memory and not sent
-  uint64_t shared_bytes() const { return shared_bytes_; }  // of these, what others may hold, too
+  size_t size() const { return segments_.size() - head_; }  // segments
+  uint64_t bytes() const { return bytes_; }                 // held in memory and not sent
+  uint64_t shared_bytes() const { return shared_bytes_; }   // of these, what others may hold, too
   bool has_body() const { return bodies_ > 0; }
 
   // Takes all of `bytes` but its first `sent` bytes.

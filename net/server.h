@@ -28,7 +28,7 @@ struct Limits {
     std::atomic<uint32_t> soft_seconds{0};
   };
   Output normal_output;
-  Output subscriber_output;  // of clients that set_subscriber(true)
+  Output subscriber_output;  // of subscribers
   // All clients' unsent replies together; past it the client that owes most is cut. 0: no bound.
   std::atomic<uint64_t> output_total_bytes_max{0};
   // All clients' input together: what is not parsed yet, and what handlers keep of it. Past it a

@@ -262,7 +262,8 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .channels = channels_,
                                      .tracking = tracking_,
                                      .couriers = couriers_,
-                                     .scripts = scripts_});
+                                     .scripts = scripts_,
+                                     .pause = pause_});
   couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
   net_ = std::make_unique<net::Server>(net::ServerOptions{

@@ -19,6 +19,7 @@
 #include "src/contract/table.h"
 #include "src/contract/tracking.h"
 #include "src/data/store.h"
+#include "src/exec/client_pause.h"
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
@@ -122,6 +123,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<server::ReaderTuner> tuner_;
   exec::Couriers couriers_{channels_, tracking_, clients_};
   script::Scripts scripts_;
+  exec::ClientPause pause_;
   std::unique_ptr<exec::Services> services_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;

@@ -9,9 +9,6 @@ namespace {
 using namespace contract::acl;
 
 constexpr RedisOnly kCommands[] = {
-    {"client|pause", kAdmin | kSlow | kDangerous | kConnection},
-    {"client|unblock", kAdmin | kSlow | kDangerous | kConnection},
-    {"client|unpause", kAdmin | kSlow | kDangerous | kConnection},
     {"failover", kAdmin | kSlow | kDangerous},
     {"psync", kAdmin | kSlow | kDangerous},
     {"replconf", kAdmin | kSlow | kDangerous},

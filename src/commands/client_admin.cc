@@ -1,4 +1,4 @@
-// CLIENT: who is connected, what they are called, and ending their connections.
+// CLIENT: what a connection says about itself, and the rows of all subcommands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +10,10 @@
 
 #include "src/access/client_line.h"
 #include "src/access/users.h"
+#include "src/commands/client_filters.h"
 #include "src/commands/client_name.h"
 #include "src/commands/client_tracking.h"
+#include "src/commands/client_waiting.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
 #include "src/contract/table.h"
@@ -21,22 +23,6 @@ namespace {
 
 using access::client_line;
 using contract::Client;
-
-enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
-
-ClientType read_client_type(ArgReader& reader) {
-  const auto type = reader.choice<ClientType>({{"normal", ClientType::kNormal},
-                                               {"slave", ClientType::kReplica},
-                                               {"replica", ClientType::kReplica},
-                                               {"pubsub", ClientType::kPubsub},
-                                               {"master", ClientType::kMaster}});
-  if (!type) reader.fail(fmt::format("ERR Unknown client type '{}'", reader.text()));
-  return type.value_or(ClientType::kNormal);
-}
-
-ClientType type_of(const Client& client) {
-  return client.is_subscriber() ? ClientType::kPubsub : ClientType::kNormal;
-}
 
 void client_id(SessionContext& context, Args) {
   context.reply.integer(static_cast<int64_t>(context.client.id));
@@ -48,110 +34,6 @@ void client_info(SessionContext& context, Args) {
     text = client_line(client, context.server.now_ms()) + '\n';
   });
   context.reply.verbatim("txt", text);
-}
-
-void list_by_id(SessionContext& context, Args ids) {
-  std::string text;
-  for (const std::string_view word : ids) {
-    const std::optional<int64_t> id = contract::parse_integer(word);
-    if (!id) return context.reply.error("ERR Invalid client ID");
-    if (*id <= 0) continue;
-    context.clients.visit(static_cast<uint64_t>(*id), [&](const Client& client) {
-      text += client_line(client, context.server.now_ms()) + '\n';
-    });
-  }
-  context.reply.verbatim("txt", text);
-}
-
-void client_list(SessionContext& context, Args args) {
-  std::optional<ClientType> type;
-  ArgReader reader(args, 2);
-  if (reader.left() == 2 && reader.word("type")) {
-    type = read_client_type(reader);
-  } else if (reader.word("id", 1)) {
-    return list_by_id(context, reader.rest());
-  }
-  if (!reader.done()) return context.reply.error(reader.error());
-  std::string text;
-  const int64_t now_ms = context.server.now_ms();
-  context.clients.for_each([&](const Client& client) {
-    if (!type || *type == type_of(client)) text += client_line(client, now_ms) + '\n';
-  });
-  context.reply.verbatim("txt", text);
-}
-
-// Whom CLIENT KILL means.
-struct KillFilter {
-  uint64_t id = 0;  // 0: any
-  std::optional<std::string_view> address;
-  std::optional<std::string_view> local_address;
-  std::optional<ClientType> type;
-  access::AccountPtr account;  // null: any
-  bool skip_me = true;
-
-  bool matches(const Client& client, const Client& me) const {
-    return (id == 0 || client.id == id) && (!address || client.address == *address) &&
-           (!local_address || client.local_address == *local_address) &&
-           (account == nullptr || client.account() == account) &&
-           (!type || *type == type_of(client)) && !(skip_me && client.id == me.id);
-  }
-};
-
-void read_kill_option(ArgReader& reader, const access::Users& users, KillFilter* filter) {
-  if (reader.word("id", 1)) {
-    filter->id = static_cast<uint64_t>(reader.integer_between(
-        1, std::numeric_limits<int64_t>::max(), "ERR client-id should be greater than 0"));
-  } else if (reader.word("type", 1)) {
-    filter->type = read_client_type(reader);
-  } else if (reader.word("addr", 1)) {
-    filter->address = reader.text();
-  } else if (reader.word("laddr", 1)) {
-    filter->local_address = reader.text();
-  } else if (reader.word("user", 1)) {
-    const std::string_view name = reader.text();
-    filter->account = users.find(name);
-    if (filter->account == nullptr) reader.fail(fmt::format("ERR No such user '{}'", name));
-  } else if (reader.word("skipme", 1)) {
-    const auto skip = reader.choice<bool>({{"yes", true}, {"no", false}});
-    if (!skip) reader.fail(contract::error::kSyntax);
-    filter->skip_me = skip.value_or(true);
-  } else {
-    reader.fail(contract::error::kSyntax);
-  }
-}
-
-// How many connections it ended, its own included, which closes after the reply.
-int64_t kill_clients(SessionContext& context, const KillFilter& filter) {
-  int64_t killed = 0;
-  const auto kill = [&](Client& client) {
-    if (!filter.matches(client, context.client)) return;
-    ++killed;
-    if (client.id == context.client.id) {
-      context.client.close_after_reply = true;
-    } else if (client.kill) {
-      client.kill();
-    }
-  };
-  if (filter.id != 0) {
-    context.clients.visit(filter.id, kill);
-  } else {
-    context.clients.for_each(kill);
-  }
-  return killed;
-}
-
-void client_kill(SessionContext& context, Args args) {
-  KillFilter filter;
-  if (args.size() == 3) {
-    filter.address = args[2];
-    filter.skip_me = false;
-    if (kill_clients(context, filter) == 0) return context.reply.error("ERR No such client");
-    return context.reply.ok();
-  }
-  ArgReader reader(args, 2);
-  while (reader.more()) read_kill_option(reader, context.users, &filter);
-  if (reader.failed()) return context.reply.error(reader.error());
-  context.reply.integer(kill_clients(context, filter));
 }
 
 void client_setname(SessionContext& context, Args args) {
@@ -188,6 +70,26 @@ void client_no_evict(SessionContext& context, Args args) {
   context.reply.ok();
 }
 
+void client_no_touch(SessionContext& context, Args args) {
+  const auto on = ArgReader(args, 2).choice<bool>({{"on", true}, {"off", false}});
+  if (!on) return context.reply.error(contract::error::kSyntax);
+  context.client.no_touch = *on;
+  context.reply.ok();
+}
+
+void client_setinfo(SessionContext& context, Args args) {
+  using Setter = void (Client::*)(std::string);
+  const auto set = ArgReader(args, 2).choice<Setter>(
+      {{"lib-name", &Client::set_library_name}, {"lib-ver", &Client::set_library_version}});
+  if (!set) return context.reply.error(fmt::format("ERR Unrecognized option '{}'", args[2]));
+  if (!is_client_name(args[3])) {
+    return context.reply.error(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", args[2]));
+  }
+  (context.client.**set)(std::string(args[3]));
+  context.reply.ok();
+}
+
 void client_help(SessionContext& context, Args) {
   static constexpr std::string_view kLines[] = {
       "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -219,10 +121,16 @@ void client_help(SessionContext& context, Args) {
       "    Return information about client connections. Options:",
       "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
       "      Return clients of specified type.",
+      "UNPAUSE",
+      "    Stop the current client pause, resuming traffic.",
+      "PAUSE <timeout> [WRITE|ALL]",
+      "    Suspend all, or just write, clients for <timeout> milliseconds.",
       "REPLY (ON|OFF|SKIP)",
       "    Control the replies sent to the current connection.",
       "SETNAME <name>",
       "    Assign the name <name> to the current connection.",
+      "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+      "    Unblock the specified blocked client.",
       "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
       "         [OPTIN] [OPTOUT] [NOLOOP]",
       "    Control server assisted client side caching.",
@@ -356,6 +264,49 @@ constexpr CommandRow kSubcommandTable[] = {
      .summary = "Spare this connection when memory for clients runs out",
      .arguments = "enabled:oneof(on:pure-token=ON off:pure-token=OFF)",
      .handler = client_no_evict},
+    {.name = "no-touch",
+     .arity = 3,
+     .flags = kOwnFlags,
+     .since = "7.2.0",
+     .complexity = "O(1)",
+     .summary = "Whether what this connection looks up keeps its time of last use",
+     .arguments = "enabled:oneof(on:pure-token=ON off:pure-token=OFF)",
+     .handler = client_no_touch},
+    {.name = "pause",
+     .arity = -3,
+     .flags = kAdminFlags,
+     .since = "2.9.50",
+     .complexity = "O(1)",
+     .summary = "Hold back the commands of all clients for a while",
+     .history = "6.2.0: The modes `WRITE` and `ALL`.",
+     .arguments = "timeout:integer mode:oneof@6.2.0?(write:pure-token=WRITE all:pure-token=ALL)",
+     .handler = client_pause,
+     .alone = true},
+    {.name = "setinfo",
+     .arity = 4,
+     .flags = kOwnFlags,
+     .since = "7.2.0",
+     .complexity = "O(1)",
+     .summary = "Tell which library this connection is made by",
+     .arguments = "attr:oneof(libname:string=LIB-NAME libver:string=LIB-VER)",
+     .handler = client_setinfo,
+     .immediate = true},
+    {.name = "unblock",
+     .arity = -3,
+     .flags = kAdminFlags,
+     .since = "5.0.0",
+     .complexity = "O(log N), N being the connected clients",
+     .summary = "End the wait of a client in a blocking command",
+     .arguments = "client-id:integer "
+                  "timeout_error:oneof?(timeout:pure-token=TIMEOUT error:pure-token=ERROR)",
+     .handler = client_unblock},
+    {.name = "unpause",
+     .arity = 2,
+     .flags = kAdminFlags,
+     .since = "6.2.0",
+     .complexity = "O(N), N being the clients that were held back",
+     .summary = "End a pause of all clients",
+     .handler = client_unpause},
     {.name = "help",
      .arity = 2,
      .flags = flag::kLoading | flag::kStale,

@@ -249,7 +249,7 @@ void reply_history(ReplySink& reply, std::string_view history) {
 }  // namespace
 
 std::vector<std::string_view> flag_names(uint32_t flags) {
-  return names_of(kFlagNames, flags);
+  return names_of(kFlagNames, flags & ~uint32_t{flag::kMayReplicate});  // Redis keeps it to itself
 }
 std::vector<std::string_view> acl_names(uint32_t categories) {
   return names_of(acl::kNames, categories);

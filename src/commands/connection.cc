@@ -112,7 +112,9 @@ void reset(SessionContext& context, Args) {
   client.resp = 2;
   context.reply.set_version(2);
   client.set_name("");
-  client.reply_mode = contract::ReplyMode::kOn;
+  using contract::ReplyMode;
+  if (client.reply_mode != ReplyMode::kSkipThis) client.reply_mode = ReplyMode::kOn;
+  client.no_touch = false;
   const access::AccountPtr& account = context.users.default_account();
   set_account(context, account, !account->needs_password());
   context.reply.simple("RESET");

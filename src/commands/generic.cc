@@ -125,7 +125,7 @@ void copy(WriteContext& ctx, Args args) {
   Record source;
   if (!ctx.keys.find(ctx.db, args[1], &source)) return ctx.reply.integer(0);
   Record replaced;
-  bool exists = ctx.keys.find(target_db, args[2], &replaced);
+  bool exists = ctx.keys.peek(target_db, args[2], &replaced);
   if (exists && !replace) return ctx.reply.integer(0);
   const auto value = data::build_value(
       ctx, {.sources = args.subspan(1, 1), .is_large = is_large(source)},

@@ -260,7 +260,7 @@ constexpr CommandRow kTable[] = {
      .handler = pfadd},
     {.name = "pfcount",
      .arity = -2,
-     .flags = flag::kReadonly,
+     .flags = flag::kReadonly | flag::kMayReplicate,
      .keys = {{.flags = key::kRw | key::kAccess,
                .begin = 1,
                .last = -1,

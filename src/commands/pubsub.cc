@@ -71,6 +71,9 @@ void psubscribe(SessionContext& context, Args args) {
   subscribe_to(context, args.subspan(1), ChannelKind::kPattern, "psubscribe");
 }
 void ssubscribe(SessionContext& context, Args args) {
+  if (context.in_exec) {
+    return context.reply.error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
+  }
   subscribe_to(context, args.subspan(1), ChannelKind::kShard, "ssubscribe");
 }
 void unsubscribe(SessionContext& context, Args args) {
@@ -153,7 +156,7 @@ void pubsub_help(SessionContext& context, Args) {
 
 constexpr uint32_t kAsking = flag::kPubsub | flag::kLoading | flag::kStale;
 constexpr uint32_t kListening = kAsking | flag::kNoScript;
-constexpr uint32_t kTelling = kAsking | flag::kFast;
+constexpr uint32_t kTelling = kAsking | flag::kFast | flag::kMayReplicate;
 
 constexpr CommandRow kSubcommandTable[] = {
     {.name = "channels",

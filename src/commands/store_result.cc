@@ -5,7 +5,14 @@ namespace ingot::commands {
 
 void store_result(contract::WriteContext& ctx, const StoreRequest& request,
                   const data::MakeValue& make) {
+  // Its sources have been looked up already, and count once.
+  const uint64_t hits = ctx.keys.hits;
+  const uint64_t misses = ctx.keys.misses;
+  const auto missed = static_cast<long>(ctx.keys.missed.size());
   const auto value = data::build_value(ctx, request.recipe, make);
+  ctx.keys.hits = hits;
+  ctx.keys.misses = misses;
+  ctx.keys.missed.erase(ctx.keys.missed.begin() + missed, ctx.keys.missed.end());
   if (!value) return;
   if (!value->error.empty()) return ctx.reply.error(value->error);
   types::Record before;

@@ -380,7 +380,8 @@ constexpr CommandRow kTable[] = {
      .tips = "nondeterministic_output",
      .arguments = "key:key#0 group:string consumer:string min-idle-time:string start:string "
                   "count:integer=COUNT? justid:pure-token=JUSTID?",
-     .handler = xautoclaim},
+     .handler = xautoclaim,
+     .counts_lookups = true},
     {.name = "xclaim",
      .arity = -6,
      .flags = flag::kWrite | flag::kFast,
@@ -393,7 +394,8 @@ constexpr CommandRow kTable[] = {
          "key:key#0 group:string consumer:string min-idle-time:string id:string* ms:integer=IDLE? "
          "unix-time-milliseconds:unix-time=TIME? count:integer=RETRYCOUNT? force:pure-token=FORCE? "
          "justid:pure-token=JUSTID? id:string=LASTID?",
-     .handler = xclaim},
+     .handler = xclaim,
+     .counts_lookups = true},
     {.name = "xpending",
      .arity = -3,
      .flags = flag::kReadonly,

@@ -25,14 +25,33 @@ bool Client::is_subscriber() const {
          subscribed_to(ChannelKind::kShard) > 0;
 }
 
-std::string Client::name() const {
+std::string Client::get(const std::string& text) const {
   std::lock_guard lock(mutex_);
-  return name_;
+  return text;
 }
 
-void Client::set_name(std::string name) {
+void Client::set(std::string* text, std::string value) {
   std::lock_guard lock(mutex_);
-  name_ = std::move(name);
+  text->swap(value);
+}
+
+std::string Client::name() const {
+  return get(name_);
+}
+std::string Client::library_name() const {
+  return get(library_name_);
+}
+std::string Client::library_version() const {
+  return get(library_version_);
+}
+void Client::set_name(std::string name) {
+  set(&name_, std::move(name));
+}
+void Client::set_library_name(std::string name) {
+  set(&library_name_, std::move(name));
+}
+void Client::set_library_version(std::string version) {
+  set(&library_version_, std::move(version));
 }
 
 void Client::set_account(std::shared_ptr<access::Account> account) {

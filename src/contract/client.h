@@ -37,6 +37,9 @@ struct QueuedCommand {
 inline constexpr size_t kSubscriptionBytes = 256;
 
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
+constexpr bool is_silent(ReplyMode mode) {
+  return mode == ReplyMode::kOff || mode == ReplyMode::kSkipThis;
+}
 
 class Client {
  public:
@@ -62,11 +65,17 @@ class Client {
   std::atomic<int> db{0};
   std::atomic<int> resp{2};
   std::atomic<bool> no_evict{false};
-  std::atomic<int> queued{-1};  // commands in MULTI; -1: none open
+  std::atomic<bool> no_touch{false};  // what it looks up keeps its time of last use
+  // In a blocking command: only the writer changes that. And held back by a pause of all clients.
+  std::atomic<bool> waits{false};
+  std::atomic<bool> paused{false};
+  std::atomic<bool> watch_broken{false};  // a key has changed that it watches: the writer's
+  std::atomic<int> queued{-1};            // commands in MULTI; -1: none open
   std::atomic<int64_t> last_command_ms{0};
   std::atomic<const CommandRow*> last_command{nullptr};
   std::atomic<const CommandRow*> last_subcommand{nullptr};
   std::atomic<uint64_t> pending_bytes{0};  // arguments of commands not yet answered
+  std::atomic<uint64_t> queued_bytes{0};   // of those queued in MULTI
 
   // Pub/sub. The number of subscriptions of each kind, and what they take in memory.
   Channels::Subscriptions subscriptions;
@@ -94,6 +103,11 @@ class Client {
   bool is_local() const;
   std::string name() const;
   void set_name(std::string name);
+  // Of the library that it is made by.
+  std::string library_name() const;
+  std::string library_version() const;
+  void set_library_name(std::string name);
+  void set_library_version(std::string version);
 
   // Which user it is. Only who executes its commands changes that, and may ask without a lock.
   void set_account(std::shared_ptr<access::Account> account);
@@ -111,7 +125,12 @@ class Client {
 
  private:
   mutable std::mutex mutex_;
-  std::string name_;                          // by mutex_
+  std::string get(const std::string& text) const;
+  void set(std::string* text, std::string value);
+  // By mutex_:
+  std::string name_;
+  std::string library_name_;
+  std::string library_version_;
   std::shared_ptr<access::Account> account_;  // changed under mutex_
 };
 

@@ -87,6 +87,7 @@ class WriteContext {
   int db;
   const settings::Config& config;
   data::Services& data;  // for values that are built beside the writer
+  const ClientRegistry& clients;
   Channels& channels;
   script::Scripts& scripts;
   uint64_t client_id;

@@ -27,6 +27,15 @@ constexpr uint32_t derived_categories(uint32_t flags) {
   return categories;
 }
 
+// As Redis looks up what is not to be changed.
+constexpr bool derived_counting(const CommandRow& row) {
+  if ((row.flags & flag::kReadonly) != 0) return true;
+  for (const KeySpec& spec : row.keys) {
+    if ((row.flags & flag::kWrite) != 0 && (spec.flags & key::kRo) != 0) return true;
+  }
+  return false;
+}
+
 // Nothing runs but its subcommands.
 constexpr bool is_container(const CommandRow& row) {
   return std::holds_alternative<std::monostate>(row.handler) && !row.subcommands.empty();
@@ -82,6 +91,7 @@ consteval std::array<CommandRow, kCount> family(const Family& family,
     if ((family.acl & acl::kScripting) != 0) derived &= ~uint32_t{acl::kRead};
     if ((row.acl & derived) != 0) throw "its categories are derived";
     row.acl |= derived;
+    row.counts_lookups = row.counts_lookups || derived_counting(row);
     if (!is_container(row)) row.acl |= family.acl;
     if (row.group.empty()) row.group = family.group;
     if (const std::string_view problem = row_problem(row); !problem.empty()) throw problem;

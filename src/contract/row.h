@@ -200,6 +200,8 @@ struct CommandRow {
   const CommandRow* base = nullptr;  // of such a row: the one in the table
   // Answered at once, before earlier commands of the connection are: it depends on none of them.
   bool immediate = false;
+  // What its connection has sent behind it waits until it is answered.
+  bool alone = false;
   // Answers with pushes, which CLIENT REPLY does not silence.
   bool pushes = false;
   // A subscriber may send it under RESP2.
@@ -208,6 +210,9 @@ struct CommandRow {
   bool offload = false;
   // A read that walks an unbounded part of the data: straight to the pool, no probe.
   bool scans = false;
+  // What it finds counts as hit or missed, although it writes. (Of rows that make one key of
+  // others, and of those that only read, that is derived.)
+  bool counts_lookups = false;
   Guard guard = Guard::kNone;
   // For tests and other servers, not for applications.
   bool is_internal = false;

@@ -64,13 +64,23 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
     metrics::add(counted.failed);
     if (reply.counts_error()) stats.count_error(reply.last_error());
   }
-  if (keys != nullptr && (row.flags & contract::flag::kReadonly) != 0) {
-    if (keys->hits != 0) metrics::add(stats.keyspace_hits, keys->hits);
-    if (keys->misses != 0) metrics::add(stats.keyspace_misses, keys->misses);
-    for (const types::KeyReader::KeyName& missed : keys->missed) {
-      run_.notices.tell(types::Event{
-          .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key});
-    }
+  // Of one that waited, when it began to.
+  if (keys != nullptr && !run_.is_shown) count_lookups(*keys);
+}
+
+void Accounting::waits(const types::KeyReader& keys) {
+  show();
+  if (!run_.is_shown) count_lookups(keys);
+}
+
+void Accounting::count_lookups(const types::KeyReader& keys) {
+  if (!run_.row.counts_lookups) return;
+  metrics::Stats& stats = services_.data.stats;
+  if (keys.hits != 0) metrics::add(stats.keyspace_hits, keys.hits);
+  if (keys.misses != 0) metrics::add(stats.keyspace_misses, keys.misses);
+  for (const types::KeyReader::KeyName& missed : keys.missed) {
+    run_.notices.tell(types::Event{
+        .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key});
   }
 }
 

@@ -35,10 +35,13 @@ class Accounting {
 
   // MONITOR hears of it now, before what it causes; else kept() tells.
   void show();
+  // It waits to be fed.
+  void waits(const types::KeyReader& keys);
   // `keys` may be null (a session command).
   void kept(const contract::ReplySink& reply, const types::KeyReader* keys);
 
  private:
+  void count_lookups(const types::KeyReader& keys);
   void note_slowness(const contract::CommandRow& row, Clock::duration took);
 
   Services& services_;

@@ -9,6 +9,7 @@
 #include "src/data/collector.h"
 #include "src/data/store.h"
 #include "src/exec/accounting.h"
+#include "src/exec/client_pause.h"
 #include "src/exec/group_calls.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
@@ -63,8 +64,9 @@ Earlier earlier_runs(const Unit& unit, uint64_t place) {
           .went_on = unit.went_on};
 }
 
-void restore_database(const WriteJob& job, const Unit& unit) {
-  if (has_client_to_itself(unit)) job.client->db = unit.db;
+void restore_client(Services& services, const WriteJob& job, const Unit& unit) {
+  if (!unit.client_before) return;
+  unit.client_before->restore(*job.client, services.channels, services.tracking);
 }
 
 Group::Group(Services& services, Settling& settling)
@@ -95,13 +97,15 @@ types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) 
   keys.want_events(wanted_events_);
   if (tells_changes_) keys.tell_changes(author);
   keys.allow_overwrites(settling_.allowed());
+  // What runs in a pause of changes makes none.
+  keys.keep_expired(services_.pause.is_on());
   return keys;
 }
 
 Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed) {
   const Unit& unit = job.units[job.next];
   if (unit.row == nullptr) {
-    if (refusals.all.empty()) remove_expired(unit.expired);
+    if (refusals.all.empty() && !services_.pause.is_on()) remove_expired(unit.expired);
     job.replies.bytes.append(unit.canned);
     return Done{};
   }
@@ -138,7 +142,7 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
     reply.error(too_large ? contract::kTransactionTooLarge
                           : contract::storage_error(overlay_.error()));
     overlay_.reset_outcome();
-    restore_database(job, unit);
+    restore_client(services_, job, unit);
     if (is_exec) watches_.unwatch(job.client->id);
     return Done{};
   }
@@ -194,6 +198,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
                                     .is_shown = fed.has_value(),
                                     .notices = effects_.notices});
   if (unit.row->runs_script) accounting.show();
+  keys.mark_access(marks_access(*job.client, *unit.row));
   const Savepoint before = savepoint();
   Earlier earlier = earlier_runs(unit, 0);
   earlier.fed = fed;
@@ -211,7 +216,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
   if (reply.undoes()) rollback(before);
   if (unit.remembers_reads) remember_reads(*unit.row, unit.command->args, *job.client);
   if (wish.block) {
-    accounting.show();
+    accounting.waits(keys);
     return Waits{.block = std::move(*wish.block)};
   }
   if (!wish.goes_on.empty()) return GoesOn{.memory = std::move(wish.goes_on)};
@@ -247,18 +252,36 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
   reply.array(unit.transaction.size());
   int db = unit.db;
   const bool has_client = has_client_to_itself(unit);
-  restore_database(job, unit);
+  if (unit.client_before) {
+    restore_client(services_, job, unit);
+  } else if (has_client) {
+    const bool listens = std::ranges::any_of(unit.transaction,
+                                             [](const auto& queued) { return queued.row->pushes; });
+    unit.client_before = std::make_unique<ClientState>(
+        *job.client, listens ? &services_.channels : nullptr, services_.tracking);
+  }
+  // Its commands may turn the client's replies on and off.
+  RespSink own_reply(job.replies, unit.resp);
+  RespSink& each_reply = has_client ? own_reply : reply;
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
     const contract::QueuedCommand& queued = unit.transaction[i];
+    const size_t mark = job.replies.bytes.size();
+    const auto keep_silent = [&] {
+      const bool silent = has_client && contract::is_silent(job.client->reply_mode);
+      if (silent && !queued.row->pushes) job.replies.truncate(mark);
+    };
     const std::string denied = unit.permission.check(services_, job.client->id, i, queued);
     if (!denied.empty()) {
-      reply.error(denied);
-      reply.clear_erred();
+      each_reply.error(denied);
+      each_reply.clear_erred();
+      keep_silent();
       continue;
     }
     const uint64_t place = place_in_unit(i);
     if (latch_failure(pool_outcome(unit, place))) return Done{};
     keys.hits = keys.misses = 0;
+    keys.missed.clear();
+    keys.mark_access(marks_access(*job.client, *queued.row));
     Accounting each(services_, {.row = *queued.row,
                                 .command = *queued.command,
                                 .client = *job.client,
@@ -268,9 +291,10 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
     const Savepoint before = savepoint();
     const Call call = {
         .row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id};
-    Wish wish = queued.row->runs_script
-                    ? run_with_calls(job, refusals, i, call, earlier_runs(unit, place), keys, reply)
-                    : run_any(services_, call, *job.client, earlier_runs(unit, place), keys, reply);
+    Wish wish =
+        queued.row->runs_script
+            ? run_with_calls(job, refusals, i, call, earlier_runs(unit, place), keys, each_reply)
+            : run_any(services_, call, *job.client, earlier_runs(unit, place), keys, each_reply);
     if (wish.work) {
       return NeedsPool{.work = std::move(wish.work),
                        .place = std::max(place, wish.place),
@@ -281,15 +305,13 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
       db = job.client->db;
       unit.permission.account = job.client->account();
     }
-    if (reply.undoes()) rollback(before);
+    if (each_reply.undoes()) rollback(before);
     const bool remembers =
         has_client ? contract::remembers_reads(job.client->tracking) : unit.remembers_reads;
     if (remembers) remember_reads(*queued.row, queued.command->args, *job.client);
-    for (types::KeyReader::KeyName& missed : std::exchange(keys.missed, {})) {
-      keys.notify(types::notify::kKeyMiss, "keymiss", missed.db, missed.key);
-    }
-    each.kept(reply, &keys);
-    reply.clear_erred();
+    each.kept(each_reply, &keys);
+    each_reply.clear_erred();
+    keep_silent();
     if (overlay_.bytes() - changed_before > bytes_max ||
         job.replies.bytes.size() - answered_before > bytes_max) {
       return TooLarge{};
@@ -315,7 +337,7 @@ void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before)
   effects_.unwatch = false;
   for (const auto& watched : effects_.watched) {
     if (job.client->closed) break;  // its unwatch() may have come by already
-    watches_.watch(job.client->id, watched.db, watched.key, watched.expired);
+    watches_.watch(job.client, watched.db, watched.key, watched.expired);
   }
   effects_.watched.clear();
 }
@@ -468,6 +490,16 @@ void Group::release() {
   }
   if (!effects_.notices.empty()) services_.couriers.release(std::move(effects_.notices));
   if (effects_.libraries) services_.scripts.publish(std::move(effects_.libraries));
+  for (const types::Effects::Pause& pause : effects_.pauses) {
+    using What = types::Effects::Pause::What;
+    if (pause.what == What::kEnd) {
+      services_.pause.end();
+    } else {
+      services_.pause.begin(
+          pause.what == What::kAll ? ClientPause::Mode::kAll : ClientPause::Mode::kChanges,
+          pause.until_ms, services_.data.store.now_ms());
+    }
+  }
 }
 
 }  // namespace ingot::exec

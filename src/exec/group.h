@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "src/exec/handlers.h"
 #include "src/exec/services.h"
@@ -18,9 +20,9 @@
 
 namespace ingot::exec {
 
-// An EXEC that runs anew, or that was not committed, leaves its client in the database in which it
-// began. (Only one with session commands has the client to itself, and only that can change it.)
-void restore_database(const WriteJob& job, const Unit& unit);
+// An EXEC that runs anew, or that was not committed, leaves its client as it was. (Only one with
+// session commands has the client to itself, and only that can change it.)
+void restore_client(Services& services, const WriteJob& job, const Unit& unit);
 
 // How a run of a unit ended.
 struct Done {};            // it took effect in the group, and its reply is among the job's
@@ -61,6 +63,10 @@ class Group {
   void tell_changes(bool tell) { tells_changes_ = tell; }  // of keys
   // Of the units since the last call: what was stored, and which databases changed.
   types::Effects take_touched();
+  // Those whom CLIENT UNBLOCK has named since the last call.
+  std::vector<types::Effects::Unblocked> take_unblocked() {
+    return std::exchange(effects_.unblocked, {});
+  }
   bool exists(int db, std::string_view key);
 
   // Removes what is due, at most `limit` keys. False when the disk is needed (undone).

@@ -5,6 +5,10 @@
 
 namespace ingot::exec {
 
+static void keep_missed(const Services& services, types::KeyReader& keys) {
+  keys.keeps_missed = (services.couriers.event_kinds() & types::notify::kKeyMiss) != 0;
+}
+
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
               types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller) {
   contract::ReadContext context{.keys = keys,
@@ -17,7 +21,7 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
                                 .client_id = call.client_id,
                                 .caller = caller,
                                 .view = std::move(view)};
-  keys.keeps_missed = (services.couriers.event_kinds() & types::notify::kKeyMiss) != 0;
+  keep_missed(services, keys);
   std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);
 }
 
@@ -29,6 +33,7 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .db = call.db,
       .config = services.data.config,
       .data = services.data,
+      .clients = services.clients,
       .channels = services.channels,
       .scripts = services.scripts,
       .client_id = call.client_id,
@@ -40,6 +45,7 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .may_block = earlier.may_block,
       .fed = earlier.fed,
       .went_on = earlier.went_on};
+  keep_missed(services, keys);
   uint64_t& changes = keys.effects().changes;
   const uint64_t changes_before = changes;
   std::get<contract::WriteHandler>(call.row.handler)(context, call.command.args);

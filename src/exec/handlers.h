@@ -23,6 +23,11 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
               types::KeyReader& keys, contract::ReplySink& reply,
               contract::CommandCaller* caller = nullptr);
 
+// Whether what the client looks up by this command counts as used.
+inline bool marks_access(const contract::Client& client, const contract::CommandRow& row) {
+  return !client.no_touch.load(std::memory_order_relaxed) || row.name == "touch";
+}
+
 // What a write command's run is given beside its arguments; see WriteContext.
 struct Earlier {
   std::shared_ptr<contract::PoolResult> result;

@@ -105,7 +105,7 @@ bool ScriptCalls::call(const ScriptCall& script, std::string* reply) {
     if (sink.too_large() || !encoded.bodies.empty()) {
       data_.reset_outcome();
       encoded.clear();
-      RespSink(encoded, script.resp).error(contract::kOutOfMemory);
+      contract::RespSink(encoded, script.resp).error(contract::kOutOfMemory);
       goes_on = true;
     }
   }

@@ -20,6 +20,8 @@ class Scripts;
 
 namespace ingot::exec {
 
+class ClientPause;
+
 struct Services {
   data::Services data;
   contract::ClientRegistry& clients;
@@ -30,6 +32,7 @@ struct Services {
   contract::Tracking& tracking;
   Couriers& couriers;
   script::Scripts& scripts;
+  ClientPause& pause;
 };
 
 }  // namespace ingot::exec

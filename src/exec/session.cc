@@ -3,6 +3,7 @@
 
 #include "src/contract/client_registry.h"
 #include "src/data/built_argument.h"
+#include "src/exec/client_pause.h"
 #include "src/metrics/log.h"
 
 namespace ingot::exec {
@@ -35,6 +36,7 @@ Session::Session(Services& services, Writer& writer, net::Connection& connection
 void Session::on_commands(net::BatchPtr batch) {
   if (closing_ || batch->commands.empty()) return;
   pending_bytes_ += batch->bytes();
+  client_->pending_bytes.store(pending_bytes_, std::memory_order_relaxed);
   inbox_.push_back({.batch = std::move(batch)});
   advance();
 }
@@ -84,6 +86,7 @@ void Session::on_close(std::string_view reason) {
   client_->leaving = client_->gone = client_->closed = true;
   if (watching_) writer_.unwatch(client_->id);
   if (blocking_) writer_.unblock(client_->id);
+  if (pause_ticket_ != 0) services_.pause.forget(pause_ticket_);
   client_->pushes = nullptr;
   services_.couriers.of(thread_).forget(*client_);
   leave_channels(services_.channels, thread_, client_);
@@ -237,17 +240,20 @@ void Session::settle() {
     pause ? connection_->pause_reading() : connection_->resume_reading();
   }
   if (!client_->in_multi) queued_bytes_ = 0;
+  client_->queued_bytes.store(queued_bytes_, std::memory_order_relaxed);
   connection_->hold_input(pending_bytes_ + queued_bytes_ + client_->subscribed_bytes);
   connection_->hold_output(held_push_bytes_);
-  if ((client_->is_subscriber() || client_->is_monitor()) != subscriber_) {
-    subscriber_ = !subscriber_;
-    connection_->set_subscriber(subscriber_);
-  }
+  using Listens = net::Connection::Listens;
+  connection_->set_listens(client_->is_subscriber() ? Listens::kAsSubscriber
+                           : client_->is_monitor()  ? Listens::kAsMonitor
+                                                    : Listens::kNo);
   const bool tracks = client_->tracking != 0;
   if (std::exchange(tracks_, tracks) && !tracks) services_.couriers.forget_if_nobody_tracks();
   connection_->flush();
   if (connection_ == nullptr) return;
   connection_->set_busy(!finished);
+  // Of one that leaves now nothing more is run, as in Redis.
+  if (pause_ticket_ != 0 && idle()) connection_->set_idle_exempt(true);
   if (finished && closing_) connection_->close_after_flush();
 }
 
@@ -275,7 +281,7 @@ void Session::on_job_done(const SlotPtr& slot, contract::EncodedReply reply, boo
     submit_job();
   } else if (exclusive_) {
     close_transaction();
-    after_command();
+    after_command(was_about_client());
     return end_exclusive();
   }
   if (connection_ != nullptr) advance();
@@ -299,6 +305,28 @@ void Session::on_reads_done(std::span<const SlotPtr> slots) {
   // Others may stand before it; then there is nothing to send yet.
   bool more = !inbox_.empty() || !protocol_error_.empty() || assembling_;
   more ? advance() : settle();
+}
+
+bool Session::is_held_back(const contract::QueuedCommand& queued) {
+  const ClientPause::Mode mode = services_.pause.mode(now_ms_);
+  const bool is_meant = mode == ClientPause::Mode::kAll || (mode == ClientPause::Mode::kChanges &&
+                                                            is_change(*queued.row, client_->queue));
+  if (!is_meant || pause_ticket_ != 0) return is_meant;
+  pause_ticket_ = services_.pause.wait([weak = weak_from_this(), &thread = thread_] {
+    thread.post([weak] {
+      if (const auto self = weak.lock()) self->end_pause();
+    });
+  });
+  client_->paused = pause_ticket_ != 0;
+  return client_->paused;
+}
+
+void Session::end_pause() {
+  pause_ticket_ = 0;
+  client_->paused = false;
+  if (connection_ == nullptr) return;
+  connection_->set_idle_exempt(false);
+  advance();
 }
 
 void Session::end_exclusive() {

@@ -60,8 +60,8 @@ class Session : public net::Handler,
   struct Slot {
     bool done = false;
     contract::EncodedReply reply;
-    size_t pushed_bytes = 0;  // of it
-    types::Notices notices;   // what others are told when it is delivered
+    size_t pushed_bytes = 0;                         // of it
+    types::Notices notices;                          // what others are told when it is delivered
     std::vector<types::KeyReader::KeyName> expired;  // of the reads behind it
   };
   using SlotPtr = std::shared_ptr<Slot>;
@@ -87,6 +87,8 @@ class Session : public net::Handler,
   void on_reads_done(std::span<const SlotPtr> slots);
   void complete(Slot& slot);
   void end_exclusive();
+  bool is_held_back(const contract::QueuedCommand& queued);
+  void end_pause();
 
   // --- session_dispatch.cc: routing
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
@@ -116,6 +118,7 @@ class Session : public net::Handler,
   void close_transaction();
   void discard_transaction();
   bool silent() const;
+  bool was_about_client() const;
   void after_command(bool is_about_client = false);
 
   // --- session_reads.cc
@@ -182,8 +185,8 @@ class Session : public net::Handler,
   bool watching_ = false;   // WATCH was sent and not yet undone
   bool closing_ = false;    // no more commands are taken
   bool paused_ = false;
-  bool subscriber_ = false;  // the connection knows that it is one
-  bool tracks_ = false;      // it did when the session last looked
+  bool tracks_ = false;        // it did when the session last looked
+  uint64_t pause_ticket_ = 0;  // its next command waits for the end of a CLIENT PAUSE; 0: no
   size_t pending_bytes_ = 0;
   size_t queued_bytes_ = 0;  // of an open MULTI's commands
   size_t prefetched_ = 0;    // commands behind the running job whose blocks were asked for

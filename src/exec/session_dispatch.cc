@@ -5,6 +5,7 @@
 
 #include "src/contract/errors.h"
 #include "src/exec/accounting.h"
+#include "src/exec/client_pause.h"
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
@@ -45,8 +46,7 @@ std::string guarded_error(std::string_view command, std::string_view setting) {
 }  // namespace
 
 bool Session::silent() const {
-  return client_->reply_mode == contract::ReplyMode::kOff ||
-         client_->reply_mode == contract::ReplyMode::kSkipThis;
+  return contract::is_silent(client_->reply_mode);
 }
 
 // CLIENT REPLY SKIP counts commands; CLIENT CACHING lasts over the other subcommands of CLIENT, and
@@ -58,6 +58,10 @@ void Session::after_command(bool is_about_client) {
   using contract::ReplyMode;
   if (client_->reply_mode == ReplyMode::kSkipThis) client_->reply_mode = ReplyMode::kOn;
   if (client_->reply_mode == ReplyMode::kSkipNext) client_->reply_mode = ReplyMode::kSkipThis;
+}
+
+bool Session::was_about_client() const {
+  return client_->last_subcommand != nullptr && client_->last_command.load()->name == "client";
 }
 
 void Session::note_command(const contract::Resolved& resolved) {
@@ -118,6 +122,10 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     const CommandRow* reading = resolved.row->if_script_reads(services_.scripts, command.args);
     if (reading != nullptr) queued.row = resolved.row = reading;
   }
+  if (services_.pause.is_on() && is_held_back(queued)) {
+    checked_.reset();  // what it may do is asked when it runs
+    return Step::kWait;
+  }
   if (client_->in_multi && !runs_inside_multi(resolved)) {
     enqueue_in_multi(queued);
     after_command();
@@ -177,6 +185,12 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
   if ((flags & contract::flag::kAllowBusy) == 0 && services_.scripts.holds_writer()) {
     return std::string(services_.scripts.busy(client_->id));
   }
+  // Redis takes a monitor for a replica.
+  constexpr uint32_t kOfData =
+      contract::flag::kWrite | contract::flag::kReadonly | contract::flag::kMayReplicate;
+  if (client_->is_monitor() && (flags & kOfData) != 0) {
+    return "ERR Replica can't interact with the keyspace";
+  }
   return {};
 }
 
@@ -229,10 +243,7 @@ Session::Step Session::route(const QueuedCommand& queued) {
   if (row.name == "watch") {
     if (client_->in_multi) {
       // Redis answers the error and lets the transaction go on.
-      contract::EncodedReply reply;
-      contract::RespSink(reply, client_->resp).error("ERR WATCH inside MULTI is not allowed");
-      count_rejected(services_, &row, "ERR");
-      if (!silent()) answer(std::move(reply));
+      answer_error(queued, "ERR WATCH inside MULTI is not allowed");
       return Step::kTaken;
     }
     watching_ = true;
@@ -241,14 +252,16 @@ Session::Step Session::route(const QueuedCommand& queued) {
   } else if ((row.flags & contract::flag::kBlocking) != 0) {
     return block(queued);
   }
-  return queue_write({.row = &row,
-                      .batch = queued.batch,
-                      .command = queued.command,
-                      .db = client_->db,
-                      .resp = client_->resp,
-                      .remembers_reads = contract::remembers_reads(client_->tracking),
-                      .silent = silent(),
-                      .permission = permission_of_script(row)});
+  const Step step = queue_write({.row = &row,
+                                 .batch = queued.batch,
+                                 .command = queued.command,
+                                 .db = client_->db,
+                                 .resp = client_->resp,
+                                 .remembers_reads = contract::remembers_reads(client_->tracking),
+                                 .silent = silent(),
+                                 .permission = permission_of_script(row)});
+  if (row.alone && step == Step::kTaken) exclusive_ = true;
+  return step;
 }
 
 // A job of its own: what came before is answered while it waits.
@@ -301,25 +314,23 @@ void Session::discard_transaction() {
 }
 
 Session::Step Session::exec(const QueuedCommand& queued) {
-  contract::EncodedReply reply;
-  contract::RespSink sink(reply, client_->resp);
+  std::string_view error;
   if (!client_->in_multi) {
-    sink.error("ERR EXEC without MULTI");
+    error = "ERR EXEC without MULTI";
   } else if (client_->multi_failed) {
-    sink.error("EXECABORT Transaction discarded because of previous errors.");
+    error = "EXECABORT Transaction discarded because of previous errors.";
   }
-  if (sink.erred()) {
+  if (!error.empty()) {
     if (client_->in_multi && watching_ && !idle()) return Step::kWait;  // WATCH first, then unwatch
-    count_rejected(services_, queued.row, sink.last_error());
+    answer_error(queued, error);
     if (client_->in_multi) discard_transaction();
-    if (!silent()) answer(std::move(reply));
     return Step::kTaken;
   }
   bool all_reads = true;
-  bool any_session = false;
+  bool has_client = false;
   for (const QueuedCommand& each : client_->queue) {
     all_reads = all_reads && contract::is_read(*each.row);
-    any_session = any_session || contract::is_session(*each.row);
+    has_client = has_client || contract::is_session(*each.row) || each.row->alone;
   }
   if (all_reads && !watching_) {
     if (assembling_ || job_in_flight_) return Step::kWait;
@@ -341,7 +352,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
   pending_bytes_ += queued_bytes_;
   watching_ = false;  // the writer forgets them
-  exclusive_ = any_session;
+  exclusive_ = has_client;
   if (!exclusive_) close_transaction();
   return Step::kTaken;
 }
@@ -371,8 +382,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
       self->thread_.post([self, slot = std::move(slot)] {
         if (self->silent()) slot->reply.clear();
         self->complete(*slot);
-        self->after_command(self->client_->last_subcommand != nullptr &&
-                            self->client_->last_command.load()->name == "client");
+        self->after_command(self->was_about_client());
         self->end_exclusive();
       });
     };

@@ -91,6 +91,7 @@ struct Session::PoolRead {
     data.set_walk_max(walk_max);
     types::KeyReader keys(data, view->databases(), view->created_ms(),
                           &services.data.store.access());
+    keys.mark_access(marks_access(*session->client_, *queued.row));
     Accounting accounting(services, {.row = *queued.row,
                                      .command = *queued.command,
                                      .client = *session->client_,
@@ -190,6 +191,7 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
                                     .db = client_->db,
                                     .notices = notices});
   types::KeyReader keys(data, databases, now_ms_, &services_.data.store.access());
+  keys.mark_access(marks_access(*client_, *queued.row));
   scratch_.clear();
   contract::RespSink reply(scratch_, client_->resp);
   bool latest = view == nullptr;

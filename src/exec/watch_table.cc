@@ -14,9 +14,12 @@ std::string WatchTable::id_of(int db, std::string_view key) {
   return id;
 }
 
-void WatchTable::watch(uint64_t client, int db, std::string_view key, bool expired) {
-  if (!watchers_[id_of(db, key)].insert(client).second) return;
-  clients_[client].keys.push_back({.db = db, .key = std::string(key), .expired = expired});
+void WatchTable::watch(const std::shared_ptr<contract::Client>& client, int db,
+                       std::string_view key, bool expired) {
+  if (!watchers_[id_of(db, key)].insert(client->id).second) return;
+  Watcher& watcher = clients_[client->id];
+  watcher.client = client;
+  watcher.keys.push_back({.db = db, .key = std::string(key), .expired = expired});
 }
 
 void WatchTable::unwatch(uint64_t client) {
@@ -27,13 +30,14 @@ void WatchTable::unwatch(uint64_t client) {
     watchers->second.erase(client);
     if (watchers->second.empty()) watchers_.erase(watchers);
   }
+  found->second.client->watch_broken = false;
   clients_.erase(found);
 }
 
 bool WatchTable::broken(uint64_t client, types::KeyWriter& keys) {
   auto found = clients_.find(client);
   if (found == clients_.end()) return false;
-  if (found->second.dirty) return true;
+  if (found->second.client->watch_broken) return true;
   return std::any_of(found->second.keys.begin(), found->second.keys.end(),
                      [&](const Watched& watched) {
                        return !watched.expired && keys.has_expired(watched.db, watched.key);
@@ -50,7 +54,7 @@ void WatchTable::mark(int db, std::string_view key, types::KeyWriter& keys) {
     if (watched->expired && !keys.stored_in(keys.keyspace(db), key)) {
       watched->expired = false;
     } else {
-      watcher.dirty = true;
+      watcher.client->watch_broken = true;
     }
   }
 }
@@ -70,7 +74,7 @@ void WatchTable::mark_existing(int db, storage::KeyspaceId before,
       if (was_stale && is_stale) {
         watched.expired = is_stored;
       } else {
-        watcher.dirty = true;
+        watcher.client->watch_broken = true;
       }
     }
   }

@@ -5,11 +5,13 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/contract/client.h"
 #include "src/types/keyspace.h"
 
 namespace ingot::exec {
@@ -17,7 +19,8 @@ namespace ingot::exec {
 class WatchTable {
  public:
   bool empty() const { return clients_.empty(); }
-  void watch(uint64_t client, int db, std::string_view key, bool expired);
+  void watch(const std::shared_ptr<contract::Client>& client, int db, std::string_view key,
+             bool expired);
   void unwatch(uint64_t client);
   // Whether the client's EXEC must fail: a key changed, or expired since it was watched.
   bool broken(uint64_t client, types::KeyWriter& keys);
@@ -32,7 +35,7 @@ class WatchTable {
     bool expired;  // when it was watched, and still there: nothing has changed once it is removed
   };
   struct Watcher {
-    bool dirty = false;
+    std::shared_ptr<contract::Client> client;  // of which it is known whether a key has changed
     std::vector<Watched> keys;
   };
   void mark(int db, std::string_view key, types::KeyWriter& keys);

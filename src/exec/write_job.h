@@ -19,6 +19,7 @@
 #include "src/contract/client.h"
 #include "src/contract/context.h"
 #include "src/contract/reply.h"
+#include "src/exec/client_state.h"
 #include "src/exec/permission.h"
 
 namespace ingot::exec {
@@ -45,6 +46,7 @@ struct Unit {
   std::string canned;                                // an encoded reply that keeps its place
   // Beside `canned`: what a read before it has found expired, to be removed.
   std::vector<types::KeyReader::KeyName> expired = {};
+  std::unique_ptr<ClientState> client_before = {};  // of an EXEC that may change its client
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
   bool waits_for_sync = false;           // it is blocked until all that is committed is synced

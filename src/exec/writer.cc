@@ -11,6 +11,7 @@
 #include "src/contract/errors.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "src/exec/client_pause.h"
 #include "src/exec/dry_run.h"
 #include "src/exec/prefetch.h"
 #include "src/metrics/stats.h"
@@ -182,14 +183,14 @@ void Writer::decide_refusals() {
 Writer::Figures Writer::figures() const {
   std::lock_guard lock(mutex_);
   return {.queue_depth = queue_.size(),
-          .blocked_clients = blocked_clients_,
+          .blocked_clients = blocked_clients_ + services_.pause.waiting(),
           .timed_clients = timed_clients_,
           .unsynced_ms = syncer_.unsynced_ms(),
           .unsettled_keys = settling_.pending()};
 }
 
 int64_t Writer::next_expire_ms() const {
-  if (!active_expire_) return std::numeric_limits<int64_t>::max();
+  if (!active_expire_ || services_.pause.is_on()) return std::numeric_limits<int64_t>::max();
   return std::max(group_.next_due_ms(), expire_retry_ms_.load());
 }
 
@@ -198,9 +199,9 @@ std::vector<Writer::Item> Writer::take(bool* stopping) {
   // Whoever was answered with the last group will soon be back.
   const size_t expected = queue_.size() + group_items_;
   while (queue_.empty() && !stopping_) {
-    const int64_t wait_ms =
-        std::min({next_expire_ms(), blocked_.next_deadline_ms(), settling_.next_recount_ms()}) -
-        services_.data.store.now_ms();
+    const int64_t wait_ms = std::min({next_expire_ms(), blocked_.next_deadline_ms(),
+                                      settling_.next_recount_ms(), services_.pause.until_ms()}) -
+                            services_.data.store.now_ms();
     if (wait_ms <= 0) break;
     sleeping_ = true;
     // Waits are bounded because the wall clock may be set.
@@ -236,6 +237,7 @@ void Writer::run() {
     group_.want_events(services_.couriers.event_kinds());
     group_.tell_changes(services_.tracking.any());
     group_.begin_recount();
+    if (services_.pause.until_ms() <= services_.data.store.now_ms()) services_.pause.end();
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();
     items_left_ = items.size();
@@ -248,6 +250,7 @@ void Writer::run() {
     metrics::add(services_.data.stats.writer_busy_micros, micros_since(start));
   }
   for (auto& waiting : held_.give_up()) enqueue({.job = std::move(waiting)});  // are refused
+  for (auto& waiting : held_back_) enqueue({.job = std::move(waiting)});
 }
 
 bool Writer::others_wait() {
@@ -266,6 +269,10 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
   job->first_uncommitted = job->next;
   job->committed_mark = job->replies.bytes.size();
   while (job->next < job->units.size()) {
+    if (is_held_back(*job)) {
+      suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
+      return;
+    }
     if (!held_.empty() && held_.is_held_from(*job)) {
       suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
       return;
@@ -311,6 +318,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     ++group_units_;
     ++job->next;
     job->tries = 0;
+    if (!blocked_.empty()) end_unblocked();
     if (!blocked_.empty()) serve_blocked();
     if (coarse_ms() <= turn_ends || job->next == job->units.size()) continue;
     // What has run is committed then, whoever comes: a large commit is a long wait, too. With an
@@ -343,90 +351,6 @@ void Writer::take_item(Item item) {
   if (!item.synced.empty()) end_sync_waits(item);
   if (item.unblock_client != 0) blocked_.take_client(item.unblock_client).reset();
   count_blocked();
-}
-
-void Writer::count_blocked() {
-  blocked_clients_ = blocked_.size();
-  timed_clients_ = blocked_.timed();
-}
-
-void Writer::note_fed() {
-  const types::Effects effects = group_.take_touched();
-  for (const auto& touched : effects.touched) blocked_.fed(touched.db, touched.key);
-  for (const auto& swapped : effects.swapped) {
-    blocked_.fed_all(swapped.a);
-    blocked_.fed_all(swapped.b);
-  }
-}
-
-// Whatever the last unit stored is offered to those who wait for it, and what they store in turn.
-void Writer::serve_blocked() {
-  note_fed();
-  while (const auto key = blocked_.next_fed()) {
-    bool any_served = false;
-    const auto serve = [&](WriteJob& job, const contract::Block& block) {
-      if (job.client->leaving) return BlockTable::Served::kNo;  // its unblock() is on its way
-      job.first_uncommitted = job.next;
-      job.committed_mark = job.replies.bytes.size();
-      const Outcome outcome = group_.run(job, refusals(), contract::Fed{key->second, block.memory});
-      if (!std::holds_alternative<Done>(outcome)) {
-        // Nothing is left of it: those behind need not try. (Unless it was gone from the start:
-        // some wait for that, too.)
-        const bool gone = any_served && !group_.exists(key->first, key->second);
-        return gone ? BlockTable::Served::kStop : BlockTable::Served::kNo;
-      }
-      ++job.next;
-      any_served = true;
-      note_fed();
-      return BlockTable::Served::kYes;
-    };
-    blocked_.offer(*key, serve,
-                   [this](std::unique_ptr<WriteJob> job) { finished_.push_back(std::move(job)); });
-  }
-  count_blocked();
-  group_.collect_touched(!blocked_.empty());
-}
-
-void Writer::end_waits() {
-  while (auto job = blocked_.take_due(services_.data.store.now_ms())) {
-    Unit& unit = job->units[job->next++];
-    job->first_uncommitted = job->next;
-    contract::RespSink reply(job->replies, unit.resp);
-    if (!unit.silent && unit.waits_for_sync) {
-      contract::reply_synced(reply, false);
-    } else if (!unit.silent) {
-      reply.null_array();
-    }
-    job->committed_mark = job->replies.bytes.size();
-    finished_.push_back(std::move(job));
-  }
-  count_blocked();
-}
-
-// After a commit: whoever waits for what it has written to be on stable storage.
-void Writer::want_sync() {
-  if (want_sync_.empty()) return;
-  syncer_.when_synced([this, waiters = std::exchange(want_sync_, {})](bool synced) mutable {
-    enqueue({.synced = std::move(waiters), .sync_failed = !synced});
-  });
-}
-
-void Writer::end_sync_waits(const Item& item) {
-  for (const BlockTable::Number number : item.synced) {
-    auto job = blocked_.take(number);
-    if (job == nullptr) continue;  // it ran out of time, or its client has left
-    job->first_uncommitted = job->next;
-    job->committed_mark = job->replies.bytes.size();
-    const Unit& unit = job->units[job->next];
-    if (!item.sync_failed) {
-      (void)group_.run(*job, refusals(), contract::Fed{});
-    } else if (!unit.silent) {
-      contract::RespSink reply(job->replies, unit.resp);
-      reply.error(contract::write_error(services_.data.store.engine().trouble()));
-    }
-    ++job->next;
-    finished_.push_back(std::move(job));
-  }
 }
 
 void Writer::suspend(std::unique_ptr<WriteJob> job, NeedsPool wish) {
@@ -506,7 +430,7 @@ void Writer::fail_group(const storage::Status& status) {
     size_t ran = job.next;
     job.next = job.first_uncommitted;
     for (; job.next < ran; ++job.next) {
-      restore_database(job, job.units[job.next]);
+      restore_client(services_, job, job.units[job.next]);
       contract::RespSink sink(job.replies, job.units[job.next].resp);
       if (!job.units[job.next].silent) sink.error(error);
     }
@@ -552,7 +476,9 @@ void Writer::answer_behind(Courier& courier) {
 
 void Writer::resume_suspended() {
   for (Suspended& suspended : std::exchange(suspended_, {})) {
-    if (suspended.only_waits) {
+    if (suspended.only_waits && is_held_back(*suspended.job)) {
+      held_back_.push_back(std::move(suspended.job));
+    } else if (suspended.only_waits) {
       // The group may have been the one in which they were let go.
       held_.is_held_from(*suspended.job) ? held_.wait(std::move(suspended.job))
                                          : enqueue({.job = std::move(suspended.job)});
@@ -562,6 +488,8 @@ void Writer::resume_suspended() {
       load_blocks(std::move(suspended.job));
     }
   }
+  if (services_.pause.is_on()) return;
+  for (auto& job : std::exchange(held_back_, {})) enqueue({.job = std::move(job)});
 }
 
 // Fetches what the job's next unit read in vain, and the declared keys of those behind it.

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -54,9 +55,10 @@ class Writer {
   void refuse_growth(std::string error);
 
   struct Figures {
-    size_t queue_depth = 0;       // jobs waiting
-    size_t blocked_clients = 0;   // waiting in a blocking command
-    size_t timed_clients = 0;     // ... that ends by itself
+    size_t queue_depth = 0;  // jobs waiting
+    // Waiting in a blocking command, or for the end of a pause.
+    size_t blocked_clients = 0;
+    size_t timed_clients = 0;     // ... in one that ends by itself
     uint64_t unsynced_ms = 0;     // age of the oldest commit not yet on stable storage
     uint64_t unsettled_keys = 0;  // overwritten, and what they held is being read
   };
@@ -90,12 +92,16 @@ class Writer {
   void decide_refusals();
   Group::Refusals refusals() const { return {.all = refuses_all_, .growing = refuses_growth_}; }
   void give_up(std::unique_ptr<WriteJob> job);
+  // --- writer_waits.cc
   void count_blocked();
   void note_fed();
   void serve_blocked();
   void end_waits();
+  void end_wait(std::unique_ptr<WriteJob> job, std::string_view error);
+  void end_unblocked();
   void want_sync();
   void end_sync_waits(const Item& item);
+  bool is_held_back(const WriteJob& job) const;
   void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
   void release_keys(const WriteJob& job);
   void expire_due();
@@ -143,6 +149,7 @@ class Writer {
   std::vector<BlockTable::Number>
       want_sync_;  // of those who wait for a sync, since the last commit
   HeldKeys held_;
+  std::vector<std::unique_ptr<WriteJob>> held_back_;  // until the end of a pause
   bool expire_stuck_ = false;
 
   data::Syncer syncer_;

@@ -102,7 +102,8 @@ void write_server(const InfoSource& source, Page& page) {
 void write_clients(const InfoSource& source, Page& page) {
   const metrics::Stats& stats = source.services.data.stats;
   page.gauge("connected_clients", "Connections.", source.services.clients.size());
-  page.gauge("blocked_clients", "Clients that wait in a blocking command.",
+  page.gauge("blocked_clients",
+             "Clients that wait in a blocking command, or for the end of CLIENT PAUSE.",
              source.writer.figures().blocked_clients);
   page.gauge("max_clients", "maxclients.", source.settings.maxclients);
   page.counter("connections_total", "Connections accepted.", stats.connections_received.load());

@@ -65,8 +65,12 @@ bool KeyReader::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  if (access_ != nullptr) access_->use(keyspace(db), key, now_ms_);
+  if (marks_access_) mark_used(keyspace(db), key);
   return true;
+}
+
+void KeyReader::mark_used(storage::KeyspaceId keyspace, std::string_view key) {
+  if (access_ != nullptr) access_->use(keyspace, key, now_ms_);
 }
 
 bool KeyReader::peek(int db, std::string_view key, Record* record) {
@@ -102,7 +106,7 @@ bool KeyWriter::find_any(int db, std::string_view key, Record* record) {
 
 bool KeyWriter::is_live(int db, std::string_view key, const Record& record) {
   if (!expired(record)) return true;
-  expire(db, key, record);
+  if (!keeps_expired_) expire(db, key, record);
   return false;
 }
 
@@ -112,7 +116,7 @@ bool KeyWriter::find(int db, std::string_view key, Record* record) {
     return false;
   }
   ++hits;
-  note_use(keyspace(db), key);
+  if (marks_access_) note_use(keyspace(db), key);
   return true;
 }
 
@@ -122,13 +126,26 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
 
 bool KeyWriter::peek_overwritten(int db, std::string_view key, bool expires, Record* record) {
   const bool found = look_overwritten(db, key, expires, record);
-  if (found) note_use(keyspace(db), key);
+  if (found && marks_access_) note_use(keyspace(db), key);
   return found;
 }
 
 void KeyWriter::note_use(storage::KeyspaceId keyspace, std::string_view key) {
   if (access_ == nullptr) return;
   if (access_->use(keyspace, key, now_ms_)) used_ = key;
+}
+
+void KeyWriter::note_stored(storage::KeyspaceId keyspace, std::string_view key, bool is_new) {
+  // Who only peeked at what it changes has used it, too.
+  const bool uses = !is_new && marks_access_ && used_ != key;
+  if (is_new) {
+    access_->begin(keyspace, key, now_ms_);
+  } else if (uses) {
+    (void)access_->use(keyspace, key, now_ms_);
+  } else {
+    access_->mark(keyspace, key, now_ms_);
+  }
+  used_.clear();
 }
 
 bool KeyWriter::look_overwritten(int db, std::string_view key, bool expires, Record* record) {
@@ -254,13 +271,9 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
   if (old.collection && (!after.collection || after.collection->id != old.collection->id)) {
     discard_collection(old.collection->id);
   }
-  if (access_ != nullptr && before == nullptr) {
-    access_->begin(space, key, now_ms_);
-  } else if (access_ != nullptr) {
-    // Who only peeked at what it changes has used it, too.
-    used_ == key ? access_->mark(space, key, now_ms_) : void(access_->use(space, key, now_ms_));
-  }
-  used_.clear();
+  // A string is replaced by what changes it.
+  const bool is_new = before == nullptr || after.type == storage::ValueType::kString;
+  if (access_ != nullptr && (marks_access_ || is_new)) note_stored(space, key, before == nullptr);
   this->touch(db, key, touch);
 }
 
@@ -480,6 +493,8 @@ Effects::Savepoint Effects::savepoint() const {
   return {.touched = touched.size(),
           .swapped = swapped.size(),
           .watched = watched.size(),
+          .unblocked = unblocked.size(),
+          .pauses = pauses.size(),
           .collections = dropped_collections.size(),
           .keyspaces = dropped_keyspaces.size(),
           .kept = kept.size(),
@@ -497,6 +512,8 @@ void Effects::rollback(const Savepoint& savepoint) {
   touched.resize(savepoint.touched);
   swapped.resize(savepoint.swapped);
   watched.resize(savepoint.watched);
+  unblocked.resize(savepoint.unblocked);
+  pauses.resize(savepoint.pauses);
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
   notices.rollback(savepoint.notices);

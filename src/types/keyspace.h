@@ -91,6 +91,8 @@ class KeyReader {
   }
   virtual storage::KeyCounts counts(int db);
   AccessClock* access() const { return access_; }
+  // Whether what is looked up counts as used; what is stored as a new value always does.
+  void mark_access(bool mark) { marks_access_ = mark; }
 
   // Of find(), since construction; whoever runs the command adds them up when it succeeded.
   uint64_t hits = 0;
@@ -117,11 +119,13 @@ class KeyReader {
     ++misses;
     if (keeps_missed) missed.push_back({.db = db, .key = std::string(key)});
   }
+  void mark_used(storage::KeyspaceId keyspace, std::string_view key);
 
   storage::Reader& data_;
   const DatabaseMap* databases_;
   int64_t now_ms_;
   AccessClock* access_;
+  bool marks_access_ = true;
 };
 
 // Hands out ids that are never used again, also not after a crash. Any thread.
@@ -206,6 +210,16 @@ struct Effects {
   };
   std::vector<Watched> watched;  // WATCH
   bool unwatch = false;          // UNWATCH: forgets what was watched before `watched`
+  struct Unblocked {
+    uint64_t client;
+    bool as_error;
+  };
+  std::vector<Unblocked> unblocked;  // CLIENT UNBLOCK
+  struct Pause {
+    enum class What : uint8_t { kEnd, kChanges, kAll } what;
+    int64_t until_ms = 0;  // Unix
+  };
+  std::vector<Pause> pauses;  // CLIENT PAUSE and UNPAUSE
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
   Notices notices;
@@ -219,7 +233,7 @@ struct Effects {
 
   // To take back what a failed command did.
   struct Savepoint {
-    size_t touched, swapped, watched, collections, keyspaces, kept;
+    size_t touched, swapped, watched, unblocked, pauses, collections, keyspaces, kept;
     Notices::Savepoint notices;
     uint64_t expired_keys, changes;
     bool unwatch;
@@ -248,6 +262,8 @@ class KeyWriter : public KeyReader {
   // What peek_overwritten() may leave unread; nothing unless somebody settles it.
   enum class Overwrites : uint8_t { kRead, kReadIfExpiring, kUnread };
   void allow_overwrites(Overwrites overwrites) { overwrites_ = overwrites; }
+  // What has expired is not removed. Only for who stores nothing.
+  void keep_expired(bool keep) { keeps_expired_ = keep; }
   // Makes good what store() left undone; `old`: nothing when there was no record. `counted`: the
   // counts are to know.
   void settle(const Unread& key, const std::optional<OldTimes>& old, int64_t overwritten_ms,
@@ -323,6 +339,7 @@ class KeyWriter : public KeyReader {
   void discard_collection(storage::CollectionId id);
   int database_of(storage::KeyspaceId keyspace) const;  // -1: flushed
   void note_use(storage::KeyspaceId keyspace, std::string_view key);
+  void note_stored(storage::KeyspaceId keyspace, std::string_view key, bool is_new);
 
   storage::Overlay& overlay_;
   KeyspaceState& state_;
@@ -334,6 +351,7 @@ class KeyWriter : public KeyReader {
   uint64_t author_ = 0;
   Overwrites overwrites_ = Overwrites::kRead;
   std::string used_;  // the key whose use was counted last, until one is stored
+  bool keeps_expired_ = false;
 };
 
 }  // namespace ingot::types

@@ -11,7 +11,8 @@ compare(how, expected, actual) knows these `how`s (after `~` in a case):
     digits       equal when every run of digits is replaced by one sign
     pairs        a map, or a flat array of pairs, equal in any order
     pairs-=a,b   the same without the values of these keys
-    fields=a,b   lines of name=value (blanks or commas between): the same names in the same order, these values equal
+    fields=a,b   lines of name=value (blanks or commas between): the same names in the same order (but for those of later
+                 versions at the end), these values equal
     debugobject  DEBUG OBJECT without address, sizes and clocks
     help         HELP of a container of which Ingot has a part: each of its lines is one of Redis'
 """
@@ -132,10 +133,19 @@ def name_value_lines(reply):
     return [[tuple(item.partition("=")[::2]) for item in re.split("[ ,]", line)] for line in lines]
 
 
+# What Redis 7.2 has put at the end of a client's line.
+LATER_FIELDS = ["lib-name", "lib-ver"]
+
+
+def without_later_fields(line):
+    return line[:-2] if [name for name, _ in line[-2:]] == LATER_FIELDS else line
+
+
 def has_equal_fields(expected, actual, argument):
     if expected.kind != actual.kind or not isinstance(actual.value, bytes):
         return False
     left, right = name_value_lines(expected), name_value_lines(actual)
+    right = [without_later_fields(line) for line in right]
     if [[name for name, _ in line] for line in left] != [[name for name, _ in line] for line in right]:
         return False
     checked = set(argument.split(","))

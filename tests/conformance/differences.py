@@ -8,6 +8,8 @@ DIFFERENCES: dict[str, str] = {
     "walk never starts or ends anywhere but where its cursor stands",
 }
 
+LATER_SUBCOMMANDS = {"client|no-touch", "client|setinfo"}
+
 # Commands that Redis has only since a version after 7.0, by their own tests.
 LATER_COMMANDS = set(
     "hexpire hexpireat hpexpire hpexpireat httl hpttl hexpiretime hpexpiretime hpersist waitaof".split()

@@ -1,5 +1,7 @@
 """Keyspace notifications, as they are delivered: those of every written case of the types, against Redis."""
 
+import re
+import shlex
 from collections import Counter
 
 import pytest
@@ -124,3 +126,55 @@ def test_events_of_clients_that_were_fed(empty_pair):
     finally:
         empty_pair.both("CONFIG", "SET", "notify-keyspace-events", "")
     assert told[1] == told[0] != []
+
+
+MISSES = """
+    COPY n d | BITOP AND d n n2 | BITOP NOT d n | SUNIONSTORE d n n2 | SINTERSTORE d n n2 | SDIFFSTORE d n n2 | ZUNIONSTORE d 2 n n2 |
+    ZINTERSTORE d 2 n n2 | ZDIFFSTORE d 2 n n2 | ZRANGESTORE d n 0 -1 | SORT n | SORT n STORE d | SORT n BY x GET y STORE d | SORT_RO n |
+    SORT_RO l BY w_* | GEORADIUS n 0 0 1 km | GEORADIUS n 0 0 1 km STORE d | GEORADIUSBYMEMBER n m 1 km STORE d |
+    GEOSEARCHSTORE d n FROMLONLAT 0 0 BYRADIUS 1 km | XREADGROUP GROUP g c STREAMS n > | XREADGROUP GROUP g c STREAMS s n > > | XACK n g 1-1 |
+    XCLAIM n g c 0 1-1 | XAUTOCLAIM n g c 0 0 | XPENDING n g | XREAD STREAMS n 0 | XREAD STREAMS n $ | XREAD BLOCK 10 STREAMS n 0 |
+    XREAD BLOCK 10 STREAMS n $ | XLEN n | XRANGE n - + | XINFO STREAM n | XDEL n 1-1 | XTRIM n MAXLEN 1 | XSETID n 1-1 | BITFIELD n GET u8 0 |
+    BITFIELD n SET u8 0 0 | BITFIELD n GET u8 0 INCRBY u8 0 0 | BITFIELD_RO n GET u8 0 | PFCOUNT n | PFCOUNT n n2 | PFMERGE d n | GETDEL n | GETEX n |
+    GETSET n v | SET n v GET | SET n v XX | APPEND n x | LMOVE n d LEFT LEFT | RPOPLPUSH n d | SMOVE n d m | RENAME n d | MOVE n 1 | DUMP n |
+    OBJECT ENCODING n | OBJECT IDLETIME n | TTL n | TYPE n | TOUCH n | EXISTS n | DEL n | UNLINK n | EXPIRE n 10 | PERSIST n | LPOP n | SPOP n |
+    SPOP n 2 | ZPOPMIN n | BLPOP n 0.01 | BZPOPMIN n 0.01 | LMPOP 1 n LEFT | ZMPOP 1 n MIN | BLMOVE n d LEFT LEFT 0.01 | HINCRBY n f 1 |
+    SINTERCARD 2 n n2 | ZINTERCARD 2 n n2 | LCS n n2 | STRLEN n | SUBSTR n 0 1 | MGET n n2 | SCAN 0 | HSCAN n 0 | SRANDMEMBER n | HRANDFIELD n |
+    ZRANDMEMBER n | GEOPOS n m | GEODIST n a b | LPOS n x | WATCH n | RESTORE n 0 x | MSETNX n 1 | SETNX n 1 | SETRANGE n 1 x | SETRANGE n 1 "" |
+    LPUSHX n x | LINSERT n BEFORE a b | LREM n 0 a | LSET n 0 a | LTRIM n 0 1 | HDEL n f | SREM n f | ZREM n f | SINTER n n2 | SUNION n n2 |
+    ZUNION 2 n n2 | ZINTER 2 n n2 | ZREMRANGEBYSCORE n 0 1 | SETBIT n 0 0 | GETBIT n 0 | BITCOUNT n | BITPOS n 1 | INCR n |
+    EVAL "return redis.call('GET',KEYS[1])" 1 n | EVAL "return redis.call('COPY',KEYS[1],'d')" 1 n | SORT n LIMIT 0 0 | SWAPDB 0 1 |
+    XGROUP CREATE n g $ MKSTREAM | XGROUP CREATE n g $ | XGROUP DESTROY n g | XADD n NOMKSTREAM * a b | XINFO GROUPS n | ZRANK n m | ZADD n XX 1 m |
+    GEOADD n XX 1 1 m | PFADD n | KEYS n | RANDOMKEY | COPY l d | COPY l l2 REPLACE | BITOP NOT d str | SUNIONSTORE d set n | ZUNIONSTORE d 2 set n |
+    SORT l ALPHA STORE d | XACK s g 1-1 | XCLAIM s g c 0 1-1 | BITFIELD str GET u8 0 | BITFIELD str SET u8 0 1 |
+    XREADGROUP GROUP g c BLOCK 10 STREAMS s > | XREAD BLOCK 10 STREAMS s $ | GETEX str | COPY set l
+"""
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in exec"])
+def test_what_counts_as_a_look_up(empty_pair, inside):
+    """Hits, misses and "keymiss" of each command; n is not there."""
+    servers = empty_pair.servers
+    commands = [command.strip() for command in " ".join(MISSES.split("\n")).split(" | ")]
+    there = ["FLUSHALL", "RPUSH l a b", "SADD set a b", "SET str abc", "XGROUP CREATE s g $ MKSTREAM", "CONFIG RESETSTAT"]
+
+    def told(server, listener, client, command):
+        client.pipeline([line.split() for line in there])
+        words = shlex.split(command)
+        client.pipeline([("MULTI",), words, ("EXEC",)] if inside else [words])
+        stats = client.call("INFO", "stats").value
+        return listener.heard(), re.findall(rb"keyspace_(?:hits|misses):\d+", stats)
+
+    wrong = []
+    empty_pair.both("CONFIG", "SET", "notify-keyspace-events", "Em")
+    listeners, clients = [Listener(server) for server in servers], [server.client() for server in servers]
+    try:
+        for command in commands:
+            redis, ours = (told(*side, command) for side in zip(servers, listeners, clients))
+            if redis != ours:
+                wrong.append((command, redis, ours))
+    finally:
+        empty_pair.both("CONFIG", "SET", "notify-keyspace-events", "")
+        for each in clients + [listener.client for listener in listeners]:
+            each.close()
+    assert not wrong

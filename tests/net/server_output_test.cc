@@ -102,7 +102,7 @@ Behaviour telling() {
   return {.on_commands = [listeners](Connection& connection, const BatchPtr& batch) {
     for (const Command& command : batch->commands) {
       if (command.args[0] == "SUB") {
-        connection.set_subscriber(true);
+        connection.set_listens(net::Connection::Listens::kAsSubscriber);
         listeners->push_back(&connection);
       } else if (command.args[0] == "TELL") {
         const SharedBytes bytes = connection.thread().share(

@@ -58,7 +58,8 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
                                      .channels = channels_,
                                      .tracking = tracking_,
                                      .couriers = couriers_,
-                                     .scripts = scripts_});
+                                     .scripts = scripts_,
+                                     .pause = pause_});
   net::IoThread* const thread = &thread_;
   couriers_.serve({&thread, 1});
   writer_ = std::make_unique<exec::Writer>(*services_, exec::FsyncPolicy::kNever);
@@ -103,7 +104,7 @@ class InProcessClient::FakeConnection : public net::Connection {
     set_busy(false);
   }
   void set_idle_exempt(bool) override {}
-  void set_subscriber(bool) override {}
+  void set_listens(Listens) override {}
   void set_authenticated(bool) override {}
   // The session says so last, when all is answered but for what bodies still lack.
   void set_busy(bool busy) override {

@@ -20,6 +20,7 @@
 #include "src/data/collector.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "src/exec/client_pause.h"
 #include "src/exec/services.h"
 #include "src/exec/session.h"
 #include "src/exec/writer.h"
@@ -107,6 +108,7 @@ class InProcess {
   contract::Tracking tracking_;
   exec::Couriers couriers_{channels_, tracking_, clients_};
   script::Scripts scripts_;
+  exec::ClientPause pause_;
   std::unique_ptr<data::Store> store_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
