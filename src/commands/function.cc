@@ -29,7 +29,7 @@ LibrariesPtr libraries_of(WriteContext& ctx) {
   return changed ? changed : ctx.scripts.libraries();
 }
 LibrariesPtr libraries_of(ReadContext& ctx) {
-  return ctx.scripts.libraries();
+  return ctx.libraries ? ctx.libraries : ctx.scripts.libraries();
 }
 
 // Makes them those of everybody once the unit is committed, and stores what has changed.

@@ -6,7 +6,8 @@
 namespace ingot::exec {
 
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
-              types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller) {
+              types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller,
+              std::shared_ptr<const script::Libraries> libraries) {
   contract::ReadContext context{.keys = keys,
                                 .reply = reply,
                                 .db = call.db,
@@ -16,6 +17,7 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
                                 .scripts = services.scripts,
                                 .client_id = call.client_id,
                                 .caller = caller,
+                                .libraries = std::move(libraries),
                                 .view = std::move(view)};
   keys.keeps_missed = (services.couriers.event_kinds() & types::notify::kKeyMiss) != 0;
   std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);
@@ -49,7 +51,7 @@ Wish run_any(Services& services, const Call& call, contract::Client& client, con
              types::KeyWriter& keys, contract::RespSink& reply) {
   if (contract::is_write(call.row)) return run_write(services, call, earlier, keys, reply);
   if (contract::is_read(call.row)) {
-    run_read(services, call, nullptr, keys, reply, earlier.caller);
+    run_read(services, call, nullptr, keys, reply, earlier.caller, keys.effects().libraries);
   } else {
     run_session(services, call, client, reply, /*in_exec=*/true);
   }

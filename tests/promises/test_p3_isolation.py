@@ -1,6 +1,7 @@
 """P3 under load: whoever sums all accounts, in whatever way that sees one state, always finds the same, while others move
 money between them by EXEC, by WATCH and by scripts; also with cold keys, and after kill -9. bank.py says how."""
 
+import itertools
 import random
 
 import pytest
@@ -77,3 +78,51 @@ def test_the_sum_after_kill_9(engine, rng):
             with server.client(timeout=60) as client:
                 bank.check(client, tellers)
         assert all(teller.done > 0 for teller in tellers)
+
+
+def test_libraries_change_under_their_callers(engine, rng):
+    """Once FUNCTION LOAD is answered nobody runs older code, and in a transaction nobody sees half of a change."""
+    code = """#!lua name=versions
+local version = {version}
+redis.register_function('write', function(keys, args) redis.call('SET', keys[1], version) return version end)
+redis.register_function{{function_name='read', callback=function() return version end, flags={{'no-writes'}}}}"""
+    answered = [0]
+
+    def change(stop):
+        with server.client(timeout=60) as client:
+            for version in itertools.count(1):
+                if stop.is_set():
+                    return
+                if version % 5 == 0:
+                    dump = client.call("FUNCTION", "DUMP").value
+                    commands = [("MULTI",), ("FUNCTION", "FLUSH"), ("FUNCTION", "RESTORE", dump), ("FCALL", "write", 1, "own"), ("EXEC",)]
+                    reply = client.pipeline(commands)[-1]
+                    assert reply.value[-1].value == version - 1, reply
+                reply = client.call("FUNCTION", "LOAD", "REPLACE", code.format(version=version))
+                assert reply.value == b"versions", reply
+                answered[0] = version
+
+    def call(number, stop):
+        with server.client(timeout=60) as client:
+            while not stop.is_set():
+                least = answered[0]
+                commands = [("FCALL", "write", 1, f"k{number}"), ("FCALL_RO", "read", 0), ("MULTI",), ("FCALL", "write", 1, f"k{number}"),
+                            ("GET", f"k{number}"), ("FCALL_RO", "read", 0), ("EXEC",), ("MULTI",), ("FCALL_RO", "read", 0), ("FCALL_RO", "read", 0),
+                            ("EXEC",)]  # fmt: skip
+                replies = client.pipeline(commands)
+                wrote, read, both, twice = replies[0].value, replies[1].value, replies[6].value, replies[10].value
+                assert least <= wrote <= read <= both[0].value == int(both[1].value) == both[2].value, (least, replies)
+                assert twice[0].value == twice[1].value >= both[0].value, replies
+                calls[number] += 1
+
+    calls = [0] * 4
+    with ingot(engine) as server:
+        with server.client() as client:
+            client.call("FUNCTION", "LOAD", code.format(version=0))
+        with Crew() as crew:
+            crew.add(change, crew.stop)
+            for number in range(len(calls)):
+                crew.add(call, number, crew.stop)
+            crew.run_for(SECONDS)
+        print(answered, calls)
+        assert answered[0] > 10 and min(calls) > 10
