@@ -82,13 +82,7 @@ std::string describe_keys(const Selector& selector) {
   std::string text;
   for (const KeyPattern& pattern : selector.keys) {
     if (!text.empty()) text += ' ';
-    // "~*" would be all keys, a rule of its own that no pattern may follow.
-    const bool is_plain = pattern.read && pattern.write && pattern.glob != "*";
-    if (!is_plain) {
-      text += '%';
-      if (pattern.read) text += 'R';
-      if (pattern.write) text += 'W';
-    }
+    if (!(pattern.read && pattern.write)) text += pattern.read ? "%R" : pattern.write ? "%W" : "%";
     text += '~' + pattern.glob;
   }
   return text;

@@ -164,20 +164,17 @@ def test_a_disabled_user_is_told_in_the_log(make, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_pattern_that_is_all_keys(make, tmp_path, kind):
-    """Redis writes it as the rule for all keys, which no pattern may follow; a file of Ingot's can be loaded."""
+    """It is shown as the rule for all keys, which no pattern may follow. Redis writes it, and cannot load the file."""
     path = tmp_path / "users.acl"
     path.write_text("user default on nopass ~* &* +@all\n")
     server = make(kind, {"aclfile": path}).start()
     with server.client() as client:
-        assert client.call("ACL", "SETUSER", "u", "%RW~*", "~b") == OK
-        assert client.call("ACL", "SETUSER", "v", "%R~*", "(%W~* %R~* %R~c)") == OK
-        assert client.call("ACL", "DRYRUN", "u", "GET", "anything").value != b"OK"  # it has no command yet
-        assert client.call("ACL", "SAVE") == OK
-        reply = client.call("ACL", "LOAD")
+        assert client.call("ACL", "SETUSER", "u", "%RW~*") == OK
+        assert client.call("ACL", "SAVE") == OK and client.call("ACL", "LOAD") == OK
+        assert client.call("ACL", "SETUSER", "v", "%R~*", "%W~*", "~b") == OK
+        saved = client.call("ACL", "SAVE")
         if kind == "oracle":
-            assert reply.is_error() and b"Adding a pattern after" in reply.value
-            return
-        assert reply == OK
-        users = [line.value for line in client.call("ACL", "LIST").value]
-        assert any(b"user u " in line and b"%RW~* ~b" in line for line in users)
-        assert any(b"user v " in line and b"%R~* " in line and b"(%RW~* %R~c " in line for line in users), users
+            assert saved == OK
+            assert b"Adding a pattern after" in client.call("ACL", "LOAD").value
+        else:
+            assert saved.is_error()
