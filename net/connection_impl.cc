@@ -131,6 +131,7 @@ void ConnectionImpl::cut() {
 void ConnectionImpl::close_for(std::string_view reason) {
   if (closed_) return;
   closed_ = true;
+  end_handshake();
   if (tls_) tls_->say_goodbye();
   ErrorCode ignored;  // the descriptor is gone either way
   socket_.close(ignored);

@@ -48,6 +48,8 @@ class ConnectionImpl final : public Connection,
   void close_if_idle(int64_t now_ms);
   bool on_tick(int64_t now_ms);  // false: needs no further ticks
 
+  // A step of its TLS handshake, whose turn it is.
+  void go_on();
   // Closes as close() does, with the reason that the handler will hear.
   void close_for(std::string_view reason);
   // Closes for owing too much. Any thread, while the ledger lists this connection.
@@ -103,6 +105,7 @@ class ConnectionImpl final : public Connection,
   void announce_drained();
   void account_input();
   bool peer_hung_up() const;
+  void end_handshake();
 
   // Output (connection_output.cc).
   void drive_output();
@@ -128,6 +131,7 @@ class ConnectionImpl final : public Connection,
   const std::unique_ptr<TlsStream> tls_;  // null: plain
   std::shared_ptr<Handler> handler_;      // null: refused
   size_t slot_ = 0;
+  std::optional<Handshakes::Place> handshake_;  // while it is under way
 
   RespParser parser_;
   std::unique_ptr<Diversion> diversion_;
@@ -149,6 +153,7 @@ class ConnectionImpl final : public Connection,
   bool lost_ = false;          // and reads no more: output is dropped
   bool input_ended_ = false;   // nothing more is to be read or delivered
   bool read_armed_ = false;    // a wait for readability is pending
+  bool turn_asked_ = false;    // of the handshake
   bool data_waiting_ = false;  // readable, but reading was paused when that was seen
   bool processing_ = false;    // inside of process_input()
   bool resume_posted_ = false;

@@ -23,7 +23,7 @@ bool ConnectionImpl::may_read() const {
 // Armed even while reading is paused, so that a hang-up of the client is seen; but not when there
 // is data that would make it fire again at once.
 void ConnectionImpl::arm_read() {
-  if (read_armed_ || data_waiting_ || closed_ || input_ended_) return;
+  if (read_armed_ || turn_asked_ || data_waiting_ || closed_ || input_ended_) return;
   read_armed_ = true;
   if (tls_ && tls_->has_input()) {
     return asio::post(loop_.executor(), [self = shared_from_this()] {
@@ -39,10 +39,26 @@ void ConnectionImpl::arm_read() {
 
 void ConnectionImpl::on_readable() {
   if (closed_ || input_ended_) return;
-  if (may_read()) return read_some();
+  if (may_read()) {
+    if (!tls_ || tls_->is_established()) return read_some();
+    if (!handshake_) handshake_ = loop_.handshakes().begin(*this);
+    turn_asked_ = true;
+    return loop_.handshakes().wait_for_turn(shared_from_this());
+  }
   data_waiting_ = true;
   if (idle_exempt_ && peer_hung_up()) return close_for("Client closed connection");
   watch();
+}
+
+void ConnectionImpl::go_on() {
+  turn_asked_ = false;
+  if (closed_ || input_ended_) return;
+  if (!may_read()) return arm_read();
+  read_some();
+}
+
+void ConnectionImpl::end_handshake() {
+  if (handshake_) loop_.handshakes().end(*std::exchange(handshake_, std::nullopt));
 }
 
 bool ConnectionImpl::peer_hung_up() const {
@@ -53,6 +69,7 @@ bool ConnectionImpl::peer_hung_up() const {
 void ConnectionImpl::read_some() {
   ErrorCode error;
   const size_t bytes = diversion_ ? fill_diversion(error) : fill_parser(error);
+  if (handshake_ && tls_->is_established()) end_handshake();
   if (is_would_block(error)) {
     parser_.release_if_empty();
     if (tls_ && tls_->read_waits_for_room()) arm_write();

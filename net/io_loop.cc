@@ -25,7 +25,12 @@ thread_local const IoLoop* current_loop = nullptr;
 
 // The hint of one thread spares Asio its wake-ups of others.
 IoLoop::IoLoop(int index, ServerState& state)
-    : index_(index), state_(state), context_(1), work_(executor()), timer_(executor()) {}
+    : index_(index),
+      state_(state),
+      context_(1),
+      handshakes_(executor(), state),
+      work_(executor()),
+      timer_(executor()) {}
 
 IoLoop::~IoLoop() = default;
 
@@ -137,8 +142,7 @@ void IoLoop::welcome(Socket socket, const Origin& origin) {
     addresses = {.peer = name, .local = name, .peer_is_local = true};
   }
   const bool peer_is_local = addresses.peer_is_local;
-  auto tls =
-      origin.tls ? std::make_unique<TlsStream>(*origin.tls, socket.native_handle()) : nullptr;
+  auto tls = origin.tls ? std::make_unique<TlsStream>(origin.tls, socket.native_handle()) : nullptr;
   auto connection = std::make_shared<ConnectionImpl>(*this, std::move(socket), std::move(addresses),
                                                      std::move(tls));
   connections_.push_back(connection);

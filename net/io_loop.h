@@ -18,6 +18,7 @@
 
 #include "net/asio.h"
 #include "net/connection.h"
+#include "net/handshakes.h"
 #include "net/server_state.h"
 #include "net/tls.h"
 
@@ -56,6 +57,7 @@ class IoLoop final : public IoThread {
   uint64_t writes() const { return writes_.load(std::memory_order_relaxed); }
 
   ServerState& state() { return state_; }
+  Handshakes& handshakes() { return handshakes_; }
   // Of one read, or one write.
   void count_in(size_t bytes) {
     add(bytes_in_, bytes);
@@ -90,6 +92,7 @@ class IoLoop final : public IoThread {
   const int index_;
   ServerState& state_;
   asio::io_context context_;
+  Handshakes handshakes_;
   asio::executor_work_guard<Executor> work_;
   std::thread thread_;
   std::atomic<uint64_t> bytes_in_{0};

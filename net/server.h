@@ -36,6 +36,9 @@ struct Limits {
   std::atomic<uint64_t> query_total_bytes_max{0};
   // What one command's arguments may take of that, or a transaction's commands. 0: no bound
   std::atomic<uint64_t> command_bytes_max{0};
+  // What all TLS handshakes that are not finished may take; past it the oldest are closed. 0: no
+  // bound
+  std::atomic<uint64_t> handshake_bytes_max{0};
   std::atomic<uint32_t> idle_timeout_seconds{0};  // 0: never
   std::atomic<uint32_t> tcp_keepalive_seconds{300};
 };

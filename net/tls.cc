@@ -198,8 +198,8 @@ class TlsStream::Session {
   std::unique_ptr<SSL, void (*)(SSL*)> ssl;
 };
 
-TlsStream::TlsStream(const TlsContext& context, int fd)
-    : session_(std::make_unique<Session>(context.impl_->ctx.get(), fd)) {}
+TlsStream::TlsStream(std::shared_ptr<const TlsContext> context, int fd)
+    : context_(std::move(context)), fd_(fd) {}
 
 TlsStream::~TlsStream() = default;
 
@@ -224,7 +224,15 @@ ErrorCode TlsStream::outcome(int result) {
   }
 }
 
+bool TlsStream::is_established() const {
+  return session_ && session_->ssl && SSL_is_init_finished(session_->ssl.get()) != 0;
+}
+
 size_t TlsStream::read_some(void* data, size_t bytes, ErrorCode& error) {
+  if (!session_) {
+    session_ = std::make_unique<Session>(context_->impl_->ctx.get(), fd_);
+    context_ = nullptr;
+  }
   SSL* const ssl = session_->ssl.get();
   error = asio::error::no_memory;
   if (ssl == nullptr) return 0;
@@ -238,9 +246,12 @@ size_t TlsStream::read_some(void* data, size_t bytes, ErrorCode& error) {
 }
 
 size_t TlsStream::write_some(const void* data, size_t bytes, ErrorCode& error) {
+  if (!is_established()) {
+    write_waits_for_input_ = true;
+    error = asio::error::would_block;
+    return 0;
+  }
   SSL* const ssl = session_->ssl.get();
-  error = asio::error::no_memory;
-  if (ssl == nullptr) return 0;
   ERR_clear_error();
   errno = 0;
   const int result = SSL_write(ssl, data, static_cast<int>(std::min<size_t>(bytes, INT_MAX)));
@@ -250,12 +261,12 @@ size_t TlsStream::write_some(const void* data, size_t bytes, ErrorCode& error) {
 }
 
 bool TlsStream::has_input() const {
-  return !starved_ && session_->ssl && SSL_pending(session_->ssl.get()) > 0;
+  return !starved_ && session_ && session_->ssl && SSL_pending(session_->ssl.get()) > 0;
 }
 
 void TlsStream::say_goodbye() {
+  if (!is_established() || !error_text_.empty()) return;
   SSL* const ssl = session_->ssl.get();
-  if (ssl == nullptr || !SSL_is_init_finished(ssl) || !error_text_.empty()) return;
   ERR_clear_error();
   (void)SSL_shutdown(ssl);
   ERR_clear_error();

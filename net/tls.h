@@ -32,10 +32,10 @@ class TlsContext {
 };
 
 // Works on a non-blocking socket that it does not own. The handshake happens within the first
-// reads. Threads: the connection's I/O thread.
+// reads; before those it owns next to nothing. Threads: the connection's I/O thread.
 class TlsStream {
  public:
-  TlsStream(const TlsContext& context, int fd);
+  TlsStream(std::shared_ptr<const TlsContext> context, int fd);
   ~TlsStream();
 
   // As those of a socket: would_block, eof, or a failure, of which error_text() tells. What a write
@@ -43,6 +43,8 @@ class TlsStream {
   size_t read_some(void* data, size_t bytes, ErrorCode& error);
   size_t write_some(const void* data, size_t bytes, ErrorCode& error);
 
+  // The handshake is finished. Until then writes wait for input.
+  bool is_established() const;
   // There is input that the socket will not announce.
   bool has_input() const;
   // The last read could not go on before the socket takes more, the last write not before there is
@@ -58,7 +60,9 @@ class TlsStream {
   class Session;
   ErrorCode outcome(int result);
 
-  std::unique_ptr<Session> session_;
+  std::shared_ptr<const TlsContext> context_;  // until it is used
+  const int fd_;
+  std::unique_ptr<Session> session_;  // from the first read on
   std::string error_text_;
   bool starved_ = false;  // the last read found no whole record
   bool read_waits_for_room_ = false;

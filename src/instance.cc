@@ -335,6 +335,7 @@ void Instance::apply_limits(const settings::Settings& settings) {
   limits.output_total_bytes_max = shares.output_bytes;
   limits.query_total_bytes_max = shares.input_bytes;
   limits.command_bytes_max = shares.command_bytes;
+  limits.handshake_bytes_max = shares.command_bytes;
   tracking_.keys_max = settings.tracking_table_max_keys;
   tracking_.bytes_max = shares.command_bytes;
   services_->data.bounds.command_bytes = shares.command_bytes;

@@ -1,5 +1,6 @@
 // FCALL, FCALL_RO and FUNCTION: libraries of functions. Their code stands in the engine; which
 // there are is an effect of the unit that changes them until that is committed.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "src/commands/families.h"
 #include "src/commands/run_script.h"
+#include "src/contract/errors.h"
 #include "src/contract/glob.h"
 #include "src/contract/help.h"
 #include "src/script/stored_libraries.h"
@@ -27,7 +29,7 @@ LibrariesPtr libraries_of(WriteContext& ctx) {
   return changed ? changed : ctx.scripts.libraries();
 }
 LibrariesPtr libraries_of(ReadContext& ctx) {
-  return ctx.scripts.libraries();
+  return ctx.libraries ? ctx.libraries : ctx.scripts.libraries();
 }
 LibrariesPtr libraries_of(SessionContext& ctx) {
   const bool changed = ctx.in_group != nullptr && ctx.in_group->libraries;
@@ -101,6 +103,8 @@ std::shared_ptr<LoadedLibraries> load_libraries(WriteContext& ctx, std::vector<s
   const auto work = [&scripts = ctx.scripts, codes = std::move(codes)](types::KeyReader&) {
     auto loaded = std::make_shared<LoadedLibraries>();
     for (const std::string& code : codes) {
+      if (scripts.is_stopped()) loaded->error = "ERR the server is shutting down";
+      if (!loaded->error.empty()) break;
       auto library = script::read_library(code, &loaded->error);
       if (library != nullptr) loaded->error = scripts.load(library.get());
       if (!loaded->error.empty()) break;
@@ -110,6 +114,13 @@ std::shared_ptr<LoadedLibraries> load_libraries(WriteContext& ctx, std::vector<s
   };
   return ctx.from_pool<LoadedLibraries>([](const LoadedLibraries&) { return true; }, work,
                                         ctx.in_place);
+}
+
+// False, and an error answered, where there are too many for the memory.
+bool has_room(WriteContext& ctx, const Libraries& before, const Libraries& after) {
+  if (after.bytes() <= std::max(before.bytes(), ctx.scripts.library_bytes_max())) return true;
+  ctx.reply.error(contract::kOutOfMemory);
+  return false;
 }
 
 void load(WriteContext& ctx, Args args) {
@@ -132,6 +143,7 @@ void load(WriteContext& ctx, Args args) {
   if (!loaded->error.empty()) return ctx.reply.error(loaded->error);
   const LibrariesPtr after = before->with(loaded->libraries.front(), &error);
   if (after == nullptr) return ctx.reply.error(error);
+  if (!has_room(ctx, *before, *after)) return;
   change_libraries(ctx, after);
   ctx.reply.bulk(given->name);
 }
@@ -162,8 +174,10 @@ void flush(WriteContext& ctx, Args args) {
 
 constexpr char kLibraryOpcode = '\xf5';  // of an RDB file
 
-// The code of each library in a dump, or nothing when an error was answered.
-std::optional<std::vector<std::string>> dumped_codes(ReplySink& reply, std::string_view payload) {
+// The code of each library in a dump, of so many bytes when unpacked; or nothing when an error was
+// answered.
+std::optional<std::vector<std::string>> dumped_codes(ReplySink& reply, std::string_view payload,
+                                                     uint64_t bytes_max) {
   const auto fail = [&reply](std::string_view error) {
     reply.error(error);
     return std::nullopt;
@@ -172,7 +186,7 @@ std::optional<std::vector<std::string>> dumped_codes(ReplySink& reply, std::stri
     return fail("ERR DUMP payload version or checksum are wrong");
   }
   std::vector<std::string> codes;
-  types::rdb::Input input(payload.substr(0, payload.size() - types::rdb::kFooterBytes));
+  types::rdb::Input input(payload.substr(0, payload.size() - types::rdb::kFooterBytes), bytes_max);
   while (input.left() > 0) {
     uint8_t type = 0;
     if (!input.byte(&type) || type != static_cast<uint8_t>(kLibraryOpcode)) {
@@ -199,21 +213,22 @@ void restore(WriteContext& ctx, Args args) {
     }
     policy = *given;
   }
-  auto codes = dumped_codes(ctx.reply, args[2]);
+  auto codes = dumped_codes(ctx.reply, args[2], ctx.scripts.library_bytes_max());
   if (!codes) return;
   const auto loaded = load_libraries(ctx, std::move(*codes));
   if (!loaded) return;
   if (!loaded->error.empty()) return ctx.reply.error(loaded->error);
-  LibrariesPtr after =
-      policy == Policy::kFlush ? std::make_shared<const Libraries>() : libraries_of(ctx);
+  const LibrariesPtr before = libraries_of(ctx);
+  auto after = policy == Policy::kFlush ? std::make_shared<Libraries>()
+                                        : std::make_shared<Libraries>(*before);
   for (const LibraryPtr& library : loaded->libraries) {
     if (policy != Policy::kReplace && after->all().contains(library->name)) {
       return ctx.reply.error("ERR Library " + library->name + " already exists");
     }
     std::string error;
-    after = after->with(library, &error);
-    if (after == nullptr) return ctx.reply.error(error);
+    if (!after->put(library, &error)) return ctx.reply.error(error);
   }
+  if (!has_room(ctx, *before, *after)) return;
   change_libraries(ctx, after);
   ctx.reply.ok();
 }

@@ -51,6 +51,9 @@ class ReadContext {
   script::Scripts& scripts;
   uint64_t client_id;
   CommandCaller* caller = nullptr;  // of those that run scripts (CommandRow::runs_script)
+  // As earlier units of the writer's group and commands of this one have made them. Null: as they
+  // are committed.
+  std::shared_ptr<const script::Libraries> libraries = nullptr;
   // The state that is read, for replies that go on reading after the command returned (streams).
   // Null inside EXEC with writes and in a probe without a snapshot.
   std::shared_ptr<const data::View> view;

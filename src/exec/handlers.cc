@@ -10,7 +10,8 @@ static void keep_missed(const Services& services, types::KeyReader& keys) {
 }
 
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
-              types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller) {
+              types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller,
+              std::shared_ptr<const script::Libraries> libraries) {
   contract::ReadContext context{.keys = keys,
                                 .reply = reply,
                                 .db = call.db,
@@ -20,6 +21,7 @@ void run_read(Services& services, const Call& call, std::shared_ptr<const data::
                                 .scripts = services.scripts,
                                 .client_id = call.client_id,
                                 .caller = caller,
+                                .libraries = std::move(libraries),
                                 .view = std::move(view)};
   keep_missed(services, keys);
   std::get<contract::ReadHandler>(call.row.handler)(context, call.command.args);
@@ -60,7 +62,7 @@ Wish run_any(Services& services, const Call& call, contract::Client& client, con
              types::KeyWriter& keys, contract::RespSink& reply) {
   if (contract::is_write(call.row)) return run_write(services, call, earlier, keys, reply);
   if (contract::is_read(call.row)) {
-    run_read(services, call, nullptr, keys, reply, earlier.caller);
+    run_read(services, call, nullptr, keys, reply, earlier.caller, keys.effects().libraries);
   } else {
     run_session(services, call, client, reply, /*in_exec=*/true, &keys.effects());
   }

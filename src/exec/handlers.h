@@ -18,10 +18,11 @@ struct Call {
   uint64_t client_id;
 };
 
-// `view`: see ReadContext::view.
+// `view`, `libraries`: see ReadContext.
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
               types::KeyReader& keys, contract::ReplySink& reply,
-              contract::CommandCaller* caller = nullptr);
+              contract::CommandCaller* caller = nullptr,
+              std::shared_ptr<const script::Libraries> libraries = nullptr);
 
 // Whether what the client looks up by this command counts as used.
 inline bool marks_access(const contract::Client& client, const contract::CommandRow& row) {

@@ -62,6 +62,10 @@ std::string ScriptCalls::refusal(const contract::Resolved& resolved,
   if ((flags & contract::flag::kNoScript) != 0) {
     return "ERR This Redis command is not allowed from script";
   }
+  // One string may stand there a thousand times.
+  size_t bytes = 0;
+  for (const std::string_view arg : script.args) bytes += arg.size();
+  if (bytes > services_.data.bounds.transaction_bytes) return contract::kOutOfMemory;
   // A dry run answers nobody, and would only be noted in ACL LOG.
   if (place() != Place::kDry) {
     std::string denied = script_error(services_, *account_, caller_.id, *resolved.row, script.args);

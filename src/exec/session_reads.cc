@@ -35,6 +35,8 @@ struct Session::PoolRead {
   std::optional<QueuedCommand> exec;      // nothing: a single command
   TransactionPermission permission = {};  // of it
   std::shared_ptr<const data::View> view;
+  // As they were when its turn came, for all its commands and however late they run.
+  std::shared_ptr<const script::Libraries> libraries = libraries_for_scripts();
   int db = session->client_->db;
   int resp = session->client_->resp;
   bool silent = session->silent();
@@ -44,6 +46,14 @@ struct Session::PoolRead {
   size_t next = 0;      // of the commands
   // When that one was first looked at, which found something missing.
   Accounting::Clock::time_point waits_since = Accounting::Clock::now();
+
+  bool runs_scripts() const {
+    return std::ranges::any_of(commands,
+                               [](const auto& queued) { return queued.row->runs_script; });
+  }
+  std::shared_ptr<const script::Libraries> libraries_for_scripts() const {
+    return runs_scripts() ? session->services_.scripts.libraries() : nullptr;
+  }
 
   // False when it has to run again, where there is more time or its bytes have come: from `next`,
   // behind what it has answered.
@@ -114,7 +124,7 @@ struct Session::PoolRead {
               .command = *queued.command,
               .db = db,
               .client_id = session->client_->id},
-             view, keys, reply, calls ? &*calls : nullptr);
+             view, keys, reply, calls ? &*calls : nullptr, libraries);
     if (data.failed()) out->truncate(mark);
     walked = data.has_walked();
     if (data.missed()) {
@@ -263,9 +273,7 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
                 .exec = exec,
                 .permission = std::move(permission),
                 .view = services_.data.store.view()};
-  const bool is_long = std::ranges::any_of(
-      read.commands, [](const QueuedCommand& queued) { return queued.row->runs_script; });
-  if (is_long) return run_long(std::move(read));
+  if (read.runs_scripts()) return run_long(std::move(read));
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }
 

@@ -29,27 +29,46 @@ Libraries::Found Libraries::find(std::string_view function) const {
 
 std::shared_ptr<const Libraries> Libraries::with(std::shared_ptr<const Library> library,
                                                  std::string* error) const {
-  auto made = std::make_shared<Libraries>(*without(library->name));
+  auto made = std::make_shared<Libraries>(*this);
+  return made->put(std::move(library), error) ? made : nullptr;
+}
+
+bool Libraries::put(std::shared_ptr<const Library> library, std::string* error) {
+  remove(library->name);
   for (size_t i = 0; i < library->functions.size(); ++i) {
     const std::string& name = library->functions[i].name;
-    if (!made->by_function_.emplace(name, Place{library.get(), i}).second) {
+    if (!by_function_.emplace(name, Place{library.get(), i}).second) {
       *error = "ERR Function " + name + " already exists";
-      return nullptr;
+      return false;
     }
   }
-  made->by_name_.emplace(library->name, std::move(library));
-  return made;
+  bytes_ += bytes_of(*library);
+  by_name_.emplace(library->name, std::move(library));
+  return true;
 }
 
 std::shared_ptr<const Libraries> Libraries::without(std::string_view name) const {
   auto made = std::make_shared<Libraries>(*this);
-  const auto found = made->by_name_.find(name);
-  if (found == made->by_name_.end()) return made;
-  for (const Function& function : found->second->functions) {
-    made->by_function_.erase(function.name);
-  }
-  made->by_name_.erase(found);
+  made->remove(name);
   return made;
+}
+
+void Libraries::remove(std::string_view name) {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return;
+  for (const Function& function : found->second->functions) by_function_.erase(function.name);
+  bytes_ -= bytes_of(*found->second);
+  by_name_.erase(found);
+}
+
+uint64_t Libraries::bytes_of(const Library& library) {
+  constexpr uint64_t kLibraryBytes = 400;  // beside its code
+  constexpr uint64_t kFunctionBytes = 200;
+  uint64_t bytes = kLibraryBytes + library.code.size();
+  for (const Function& function : library.functions) {
+    bytes += kFunctionBytes + function.name.size() + function.description.value_or("").size();
+  }
+  return bytes;
 }
 
 bool is_function_name(std::string_view name) {

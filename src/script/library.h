@@ -1,5 +1,5 @@
 // Libraries of functions, as FUNCTION LOAD takes them, and all of them at one time. Immutable once
-// made; any thread.
+// they are shared; any thread.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -38,12 +38,15 @@ class Libraries {
   Found find(std::string_view function) const;
   const Map& all() const { return by_name_; }
   size_t function_count() const { return by_function_.size(); }
+  uint64_t bytes() const { return bytes_; }  // in memory, about
 
   // These with `library` in addition, or in place of the one of its name. Null, with Redis'
   // sentence, when another has one of its functions.
   std::shared_ptr<const Libraries> with(std::shared_ptr<const Library> library,
                                         std::string* error) const;
   std::shared_ptr<const Libraries> without(std::string_view name) const;
+  // The same here, of one that nobody else has yet. False: it is good for nothing any more.
+  [[nodiscard]] bool put(std::shared_ptr<const Library> library, std::string* error);
 
  private:
   // Functions are called in any case of letters.
@@ -55,8 +58,12 @@ class Libraries {
     const Library* library;
     size_t index;
   };
+  static uint64_t bytes_of(const Library& library);
+  void remove(std::string_view name);
+
   Map by_name_;
   std::map<std::string, Place, InAnyCase> by_function_;
+  uint64_t bytes_ = 0;
 };
 
 // The library whose code this is, its functions still unknown; or Redis' sentence.

@@ -134,7 +134,8 @@ int log(lua_State* lua) {
   for (int i = 2; i <= count; ++i) {
     if (lua_isstring(lua, i) == 0) continue;
     if (i > 2) line += ' ';
-    line += string_at(lua, i);
+    line += string_at(lua, i).substr(0, LuaHost::kLineBytesMax);
+    if (line.size() > LuaHost::kLineBytesMax) break;
   }
   LuaHost::of(lua).log(kLogLevels[static_cast<size_t>(level)], line);
   return 0;

@@ -1,9 +1,11 @@
 // Guards around functions of Debian's Lua, cjson and bitop that a script could use to end the
 // process: unpack() and bit.tohex() calculate past the ends of their numbers, patterns recurse as
-// deep as they are complex, and cjson takes memory that no budget counts.
+// deep as they are complex, and cjson takes memory that no budget counts, and loses it when there
+// is no more.
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "src/script/lua_parts.h"
@@ -28,11 +30,21 @@ int unpack(lua_State* lua) {
 
 int tohex(lua_State* lua) {
   constexpr lua_Number kDigitsMax = 8;
-  if (lua_type(lua, 2) == LUA_TNUMBER) {
+  if (lua_isnumber(lua, 2) != 0) {  // or a string that is one
     lua_pushnumber(lua, std::clamp(lua_tonumber(lua, 2), -kDigitsMax, kDigitsMax));
     lua_replace(lua, 2);
   }
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
+}
+
+// Nothing, repeated two thousand million times, takes seconds.
+int repeat(lua_State* lua) {
+  size_t bytes = 0;
+  luaL_checklstring(lua, 1, &bytes);
+  if (bytes > 0) return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
+  luaL_checkint(lua, 2);
+  lua_pushliteral(lua, "");
+  return 1;
 }
 
 // Of find, match, gmatch and gsub. Each of the signs that are counted may cost a call of C.
@@ -50,12 +62,17 @@ int with_simple_pattern(lua_State* lua) {
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
-// --- cjson. Upvalue 1 is its function, 2 its encode_sparse_array().
+// --- cjson. Upvalue 1 is its function, 2 its encode_sparse_array(), 3 its encode_max_depth().
 
 // How long the JSON of a value will be, at least; counted no further than `max`.
 class JsonLength {
  public:
-  JsonLength(lua_State* lua, uint64_t max) : lua_(lua), max_(max) {}
+  JsonLength(lua_State* lua, uint64_t max) : lua_(lua), max_(max) {
+    lua_pushvalue(lua_, lua_upvalueindex(3));
+    lua_call(lua_, 0, 1);
+    depth_left_ = lua_tointeger(lua_, -1);
+    lua_pop(lua_, 1);
+  }
 
   // Of the value on top, which stays.
   void add() {
@@ -63,7 +80,10 @@ class JsonLength {
       case LUA_TSTRING:
         return add_string();
       case LUA_TTABLE:
-        return add_table();
+        --depth_left_;
+        add_table();
+        ++depth_left_;
+        return;
       default:
         bytes_ += kOtherBytes;
     }
@@ -85,8 +105,10 @@ class JsonLength {
   }
 
   void add_table() {
-    // What is nested deeper cjson refuses.
-    if (lua_checkstack(lua_, 8) == 0) return;
+    // cjson ends there. A table in itself would never end.
+    is_refused_ = is_refused_ || depth_left_ < 0;
+    if (is_refused_) return;
+    if (lua_checkstack(lua_, 8) == 0) luaL_error(lua_, "Cannot serialise, excessive depth");
     uint64_t count = 0;
     lua_Number largest = 0;
     bool all_indexes = true;
@@ -100,7 +122,7 @@ class JsonLength {
       all_indexes = all_indexes && key >= 1 && std::floor(key) == key;
       largest = std::max(largest, key);
       ++bytes_;
-      if (!is_too_long()) continue;
+      if (!is_too_long() && !is_refused_) continue;
       lua_pop(lua_, 1);
       return;
     }
@@ -124,19 +146,54 @@ class JsonLength {
 
   lua_State* lua_;
   const uint64_t max_;
+  lua_Integer depth_left_ = 0;
+  bool is_refused_ = false;
   uint64_t bytes_ = 0;
 };
 
-// Calls upvalue 1 with all arguments. Its errors are told at the place of the caller.
-int call_placed(lua_State* lua, uint64_t lost_without_memory) {
+// What the values of a JSON text take in Lua, about, and not less.
+uint64_t decoded_bytes(std::string_view json) {
+  constexpr uint64_t kTableBytes = 64;
+  constexpr uint64_t kElementBytes = 32;  // an array has room for twice as many
+  constexpr uint64_t kFieldBytes = 80;    // and so has a hash
+  constexpr uint64_t kStringBytes = 40;
+  uint64_t bytes = json.size();  // the strings' own
+  std::string open;              // the brackets around
+  for (size_t at = 0; at < json.size(); ++at) {
+    switch (json[at]) {
+      case '"':
+        bytes += kStringBytes;
+        for (++at; at < json.size() && json[at] != '"'; ++at) at += json[at] == '\\';
+        break;
+      case '[':
+      case '{':
+        bytes += kTableBytes + kElementBytes;
+        open += json[at];
+        break;
+      case ']':
+      case '}':
+        if (!open.empty()) open.pop_back();
+        break;
+      case ',':
+        if (open.ends_with('[')) bytes += kElementBytes;
+        break;
+      case ':':
+        bytes += kFieldBytes;
+        break;
+      default:
+        break;
+    }
+  }
+  return bytes;
+}
+
+// Calls upvalue 1 with all arguments. Its errors are told at the place of the caller. When Lua has
+// no memory for it, it loses its own: so Lua always has.
+int call_placed(lua_State* lua) {
   lua_pushvalue(lua, lua_upvalueindex(1));
   lua_insert(lua, 1);
-  const int failed = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
+  const int failed = LuaHost::of(lua).call_exceeding(lua, lua_gettop(lua) - 1);
   if (failed == 0) return lua_gettop(lua);
-  if (failed == LUA_ERRMEM) {
-    LuaHost::of(lua).lose(lost_without_memory);
-    return lua_error(lua);
-  }
   luaL_where(lua, 1);
   lua_insert(lua, -2);
   lua_concat(lua, 2);
@@ -149,7 +206,7 @@ int encode(lua_State* lua) {
   JsonLength length(lua, host.bytes_max());
   length.add();
   if (length.is_too_long()) return luaL_error(lua, "not enough memory");
-  const int results = call_placed(lua, 0);
+  const int results = call_placed(lua);
   // The buffer of cjson stays as large as its longest text was.
   host.note_buffer(lua_objlen(lua, -1));
   return results;
@@ -158,9 +215,11 @@ int encode(lua_State* lua) {
 int decode(lua_State* lua) {
   luaL_argcheck(lua, lua_gettop(lua) == 1, 1, "expected 1 argument");
   size_t bytes = 0;
-  luaL_checklstring(lua, 1, &bytes);
-  // Its buffer for strings is lost when memory ends in the middle.
-  return call_placed(lua, bytes);
+  const char* text = luaL_checklstring(lua, 1, &bytes);
+  if (!LuaHost::of(lua).make_room(decoded_bytes({text, bytes}))) {
+    return luaL_error(lua, "not enough memory");
+  }
+  return call_placed(lua);
 }
 
 // Guards the cjson on top.
@@ -169,7 +228,8 @@ void guard_cjson(lua_State* lua) {
   for (const auto& [name, guard] : kGuards) {
     lua_getfield(lua, -1, name);
     lua_getfield(lua, -2, "encode_sparse_array");
-    lua_pushcclosure(lua, guard, 2);
+    lua_getfield(lua, -3, "encode_max_depth");
+    lua_pushcclosure(lua, guard, 3);
     lua_setfield(lua, -2, name);
   }
 }
@@ -187,6 +247,7 @@ struct Guarded {
 };
 constexpr Guarded kGuarded[] = {
     {"bit", "tohex", tohex},
+    {"string", "rep", repeat},
     {"string", "find", with_simple_pattern},
     {"string", "match", with_simple_pattern},
     {"string", "gmatch", with_simple_pattern},

@@ -14,10 +14,10 @@ namespace ingot::script {
 
 namespace {
 
-constexpr uint64_t kGrantBytes = 256 << 10;  // taken from the budget at a time
-constexpr uint64_t kCollectBytes = 4 << 20;  // more is given back at once after a run
-constexpr size_t kCompiledMax = 2000;        // scripts; then all are forgotten
-constexpr int kInstructionsBetweenLooks = 100'000;
+constexpr uint64_t kGrantBytes = 256 << 10;      // taken from the budget at a time
+constexpr uint64_t kCollectBytes = 4 << 20;      // more is given back at once after a run
+constexpr size_t kCompiledMax = 2000;            // scripts; then all are forgotten
+constexpr int kInstructionsBetweenLooks = 1000;  // each may be a long call of C
 constexpr int64_t kLoadMs = 500;
 constexpr int64_t kDryMs = 1000;  // what it has not read by then is read in its turn
 constexpr char kScriptName[] = "@user_script";
@@ -38,8 +38,10 @@ void push_strings(lua_State* lua, contract::Args strings) {
   }
 }
 
+// Of the table on top; never by a metatable, whose functions nobody could end any more.
 std::string field(lua_State* lua, const char* name) {
-  lua_getfield(lua, -1, name);
+  lua_pushstring(lua, name);
+  lua_rawget(lua, -2);
   size_t bytes = 0;
   const char* text = lua_tolstring(lua, -1, &bytes);
   std::string value = text == nullptr ? std::string() : std::string(text, bytes);
@@ -64,17 +66,21 @@ std::string error_text(lua_State* lua, std::string_view name) {
 
 }  // namespace
 
+// Has the budget grant so much in all, or what it must if there is no more.
+bool LuaHost::grant(uint64_t bytes) {
+  const uint64_t wanted = (bytes - granted_ + kGrantBytes - 1) / kGrantBytes * kGrantBytes;
+  if (!budget_.take(wanted)) {
+    if (!may_exceed_) return false;
+    budget_.force(wanted);
+  }
+  granted_ += wanted;
+  return true;
+}
+
 void* LuaHost::allocate(void* self, void* block, size_t old_bytes, size_t bytes) {
   LuaHost& host = *static_cast<LuaHost*>(self);
-  if (bytes > old_bytes && host.used_ + bytes - old_bytes > host.granted_) {
-    const uint64_t wanted = (host.used_ + bytes - old_bytes - host.granted_ + kGrantBytes - 1) /
-                            kGrantBytes * kGrantBytes;
-    if (!host.budget_.take(wanted)) {
-      if (!host.may_exceed_) return nullptr;
-      host.budget_.force(wanted);
-    }
-    host.granted_ += wanted;
-  }
+  const bool grows = bytes > old_bytes && host.used_ + bytes - old_bytes > host.granted_;
+  if (grows && !host.grant(host.used_ + bytes - old_bytes)) return nullptr;
   if (bytes == 0) {
     std::free(block);
     host.used_ -= old_bytes;
@@ -154,7 +160,6 @@ int LuaHost::raise_over(lua_State* lua) {
 
 void LuaHost::log(settings::LogLevel level, std::string_view line) {
   constexpr size_t kLinesMax = 1000;  // of one run
-  constexpr size_t kLineBytesMax = 1024;
   if (lines_.size() < kLinesMax) lines_.emplace_back(level, line.substr(0, kLineBytesMax));
 }
 
@@ -162,21 +167,38 @@ void LuaHost::keep_reference(lua_State* lua, std::string_view name) {
   references_->emplace_back(name, luaL_ref(lua, LUA_REGISTRYINDEX));
 }
 
-void LuaHost::on_count(lua_State* lua, lua_Debug*) {
-  LuaHost& host = of(lua);
-  if (host.over_) host.raise_over(lua);
-  const bool is_late = steady_ms() > host.ends_ms_;
-  if (host.loading_ != nullptr && is_late) host.end(lua, "FUNCTION LOAD timeout");
-  if (host.invocation_ == nullptr) return;
-  const contract::ScriptRun& run = host.invocation_->run;
-  if (run.stopped() || (host.is_dry_ && is_late)) host.give_up(lua);
-  if (run.killed()) host.end(lua, kKilled);
+void LuaHost::end_if_due(lua_State* lua) {
+  if (over_) raise_over(lua);
+  const bool is_late = steady_ms() > ends_ms_;
+  if (loading_ != nullptr && is_late) end(lua, "FUNCTION LOAD timeout");
+  if (invocation_ == nullptr) return;
+  const contract::ScriptRun& run = invocation_->run;
+  if (run.stopped() || (is_dry_ && is_late)) give_up(lua);
+  if (run.killed()) end(lua, kKilled);
+}
+
+bool LuaHost::make_room(uint64_t bytes) {
+  for (const bool again : {false, true}) {
+    if (again) lua_gc(lua_, LUA_GCCOLLECT, 0);
+    if (used_ + bytes <= granted_) return true;
+    if (grant(used_ + bytes)) return true;
+  }
+  return false;
+}
+
+int LuaHost::call_exceeding(lua_State* lua, int arguments) {
+  may_exceed_ = true;
+  const int failed = lua_pcall(lua, arguments, LUA_MULTRET, 0);
+  may_exceed_ = false;
+  return failed;
 }
 
 void LuaHost::begin() {
   over_ = given_up_ = false;
   resp = 2;
-  lua_sethook(lua_, on_count, LUA_MASKCOUNT, kInstructionsBetweenLooks);
+  lua_sethook(
+      lua_, [](lua_State* lua, lua_Debug*) { of(lua).end_if_due(lua); }, LUA_MASKCOUNT,
+      kInstructionsBetweenLooks);
 }
 
 void LuaHost::clean_up() {

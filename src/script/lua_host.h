@@ -78,12 +78,19 @@ class LuaHost {
   int end(lua_State* lua, std::string_view error);        // the same with an error for the client
   int raise_over(lua_State* lua);                         // once more
   uint64_t bytes_max() const { return budget_.limit(); }  // of anything that is held whole
-  // So much is lost for good, and counted.
-  void lose(uint64_t bytes) { budget_.force(bytes); }
+  // Raises the end of the run if it must end: it was killed, or the server stops.
+  void end_if_due(lua_State* lua);
+  // Whether there is so much memory, what can be collected included.
+  [[nodiscard]] bool make_room(uint64_t bytes);
+  // lua_pcall() of C that leaks when memory ends under it: it may take what the budget does not
+  // have.
+  int call_exceeding(lua_State* lua, int arguments);
   // A buffer has become so large that the budget does not count.
   void note_buffer(uint64_t bytes) { is_worn_ = is_worn_ || bytes > kBufferBytesMax; }
   void log(settings::LogLevel level, std::string_view line);
   void keep_reference(lua_State* lua, std::string_view name);  // takes the function off the stack
+
+  static constexpr size_t kLineBytesMax = 1024;  // of the log
 
   int resp = 2;         // as redis.setresp() wants it
   uint64_t random = 0;  // the state of math.random()
@@ -96,7 +103,7 @@ class LuaHost {
 
   LuaHost(Kind kind, MemoryBudget& budget) : kind_(kind), budget_(budget) {}
   static void* allocate(void* self, void* block, size_t old_bytes, size_t bytes);
-  static void on_count(lua_State* lua, lua_Debug* event);
+  bool grant(uint64_t bytes);
   template <typename Body>
   bool protect(const Body& body, std::string* error);
   void begin();
@@ -111,7 +118,7 @@ class LuaHost {
   lua_State* lua_ = nullptr;
   uint64_t used_ = 0;
   uint64_t granted_ = 0;     // of the budget
-  bool may_exceed_ = false;  // while a reply is made, which may not fail half way
+  bool may_exceed_ = false;  // while something is done that may not fail half way
 
   boost::unordered_flat_map<std::string, int> compiled_;  // sha -> reference
   struct LoadedLibrary {

@@ -24,6 +24,10 @@ const char kGlobals = 0;          // the real table of globals
 const char kLoadingGlobals = 0;
 const char kGlobalsProxy = 0;
 
+// The compiler counts the signs of long brackets in an int.
+constexpr size_t kCodeBytesMax = size_t{1} << 29;
+constexpr char kCodeTooLong[] = "chunk has too many bytes";
+
 constexpr char kReadOnly[] = "Attempt to modify a readonly table";
 
 void push_registered(lua_State* lua, const char& key) {
@@ -182,8 +186,38 @@ int handled_call(lua_State* lua) {
   return lua_gettop(lua);
 }
 
-int rethrow_after_original(lua_State* lua) {
+// Coroutines count their instructions for themselves: very many short ones would never be looked
+// at.
+int resume(lua_State* lua) {
+  LuaHost::of(lua).end_if_due(lua);
   return rethrow_if_over(lua, call_original(lua));
+}
+
+// Resumes upvalue 2, by Lua's resume(), and raises its error.
+int resume_wrapped(lua_State* lua) {
+  lua_pushvalue(lua, lua_upvalueindex(2));
+  lua_insert(lua, 1);
+  const int results = resume(lua);
+  if (lua_toboolean(lua, -results) != 0) return results - 1;
+  if (lua_isstring(lua, -1) != 0) {
+    luaL_where(lua, 1);
+    lua_insert(lua, -2);
+    lua_concat(lua, 2);
+  }
+  return lua_error(lua);
+}
+
+// coroutine.wrap(); upvalue 1 is Lua's resume(), 2 its create().
+int wrap(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TFUNCTION);
+  lua_settop(lua, 1);
+  lua_pushvalue(lua, lua_upvalueindex(2));
+  lua_insert(lua, 1);
+  lua_call(lua, 1, 1);
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, -2);
+  lua_pushcclosure(lua, resume_wrapped, 2);
+  return 1;
 }
 
 int load_string(lua_State* lua) {
@@ -197,7 +231,7 @@ int load_string(lua_State* lua) {
 }
 
 struct Pieces {
-  bool begun = false;
+  size_t bytes = 0;  // of all so far
   std::string piece = {};
 };
 
@@ -211,12 +245,13 @@ const char* next_piece(lua_State* lua, void* state, size_t* bytes) {
   if (lua_isnil(lua, -1)) return nullptr;
   if (!lua_isstring(lua, -1)) luaL_error(lua, "reader function must return a string");
   const char* text = lua_tolstring(lua, -1, bytes);
+  if (*bytes > kCodeBytesMax - pieces.bytes) luaL_error(lua, kCodeTooLong);
   pieces.piece.assign(text, *bytes);
   lua_pop(lua, 1);
   // The compiler refuses what begins so, behind a blank.
-  if (!pieces.begun && pieces.piece.starts_with(LUA_SIGNATURE[0])) pieces.piece.insert(0, " ");
-  pieces.begun = pieces.begun || !pieces.piece.empty();
+  if (pieces.bytes == 0 && pieces.piece.starts_with(LUA_SIGNATURE[0])) pieces.piece.insert(0, " ");
   *bytes = pieces.piece.size();
+  pieces.bytes += *bytes;
   return pieces.piece.data();
 }
 
@@ -269,10 +304,12 @@ int complete_error(lua_State* lua) {
     lua_replace(lua, 1);
   }
   if (found) {
+    lua_pushliteral(lua, "source");
     lua_pushstring(lua, at.source);
-    lua_setfield(lua, 1, "source");
+    lua_rawset(lua, 1);
+    lua_pushliteral(lua, "line");
     lua_pushinteger(lua, at.currentline);
-    lua_setfield(lua, 1, "line");
+    lua_rawset(lua, 1);
   }
   return 1;
 }
@@ -293,7 +330,7 @@ constexpr Replaced kReplaced[] = {
     {nullptr, "getmetatable", get_metatable},
     {nullptr, "pcall", protected_call},
     {nullptr, "xpcall", handled_call},
-    {"coroutine", "resume", rethrow_after_original},
+    {"coroutine", "resume", resume},
     {nullptr, "loadstring", load_string},
     {nullptr, "load", load},
     {"math", "random", draw_random},
@@ -304,6 +341,12 @@ constexpr const char* kRemoved[] = {"dofile", "loadfile", "module",  "newproxy",
                                     "print",  "require",  "getfenv", "setfenv"};
 
 void replace_functions(lua_State* lua) {
+  lua_getglobal(lua, "coroutine");
+  lua_getfield(lua, -1, "resume");
+  lua_getfield(lua, -2, "create");
+  lua_pushcclosure(lua, wrap, 2);
+  lua_setfield(lua, -2, "wrap");
+  lua_pop(lua, 1);
   for (const Replaced& replaced : kReplaced) {
     if (replaced.library == nullptr) {
       lua_pushvalue(lua, LUA_GLOBALSINDEX);
@@ -362,6 +405,10 @@ void refuse_unknown_names(lua_State* lua) {
 }  // namespace
 
 int load_text(lua_State* lua, std::string_view code, const char* name) {
+  if (code.size() > kCodeBytesMax) {
+    lua_pushstring(lua, kCodeTooLong);
+    return LUA_ERRSYNTAX;
+  }
   const bool is_text = !code.starts_with(LUA_SIGNATURE[0]);
   const std::string refused = is_text ? "" : " " + std::string(code);
   if (!is_text) code = refused;

@@ -203,7 +203,7 @@ lua_Number unpack_integer(const Format& format, char option, std::string_view by
     if (i < sizeof(bits))
       bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[place])) << (8 * i);
   }
-  if (!is_signed(option)) return static_cast<lua_Number>(bits);
+  if (!is_signed(option) || bytes.empty()) return static_cast<lua_Number>(bits);
   if (bytes.size() < sizeof(bits)) {
     const size_t unused = 64 - 8 * bytes.size();
     return static_cast<lua_Number>(static_cast<int64_t>(bits << unused) >> unused);

@@ -27,7 +27,7 @@ inline constexpr std::string_view kReadOnlyRefused =
 // What a script may have of the memory.
 struct Bounds {
   uint64_t memory_bytes = UINT64_MAX;  // of all Lua states of a kind together
-  uint64_t cache_bytes = UINT64_MAX;   // of the bodies of scripts
+  uint64_t cache_bytes = UINT64_MAX;   // of the bodies of scripts; of libraries as much
   uint64_t reply_bytes = UINT64_MAX;   // of one reply
   int64_t busy_ms = 0;                 // from then on others are answered BUSY; 0: never
 };
@@ -47,6 +47,7 @@ class Scripts {
   Scripts() = default;
   void set_bounds(const Bounds& bounds);
   uint64_t reply_bytes_max() const { return reply_bytes_max_; }
+  uint64_t library_bytes_max() const { return cache_bytes_max_; }
 
   // --- scripts, by name
 
@@ -95,6 +96,7 @@ class Scripts {
   std::string kill(LuaHost::Kind kind);
   // Ends what runs, whatever it has written, and all that comes; for the server's end.
   void stop();
+  bool is_stopped() const { return stopped_; }
 
   // Whether one runs in the writer at the moment.
   bool holds_writer() const { return writer_since_ms_.load(std::memory_order_relaxed) != 0; }
@@ -154,7 +156,7 @@ class Scripts {
   };
   std::vector<Idle> idle_[2];  // by kind
   std::list<Lease*> running_;
-  bool stopped_ = false;
+  std::atomic<bool> stopped_ = false;  // written by mutex_
 };
 
 }  // namespace ingot::script

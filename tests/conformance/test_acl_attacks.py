@@ -178,3 +178,127 @@ def test_nothing_runs_after_deluser_is_answered(alone):
             first = admin.call("GET", "n")
             time.sleep(0.02)
             assert admin.call("GET", "n") == first
+
+
+def test_nobody_gets_rights_of_others(make, tmp_path):  # noqa: F811
+    """Users are made, changed, deleted, saved and loaded by thousands, while some work who never may do more than one thing."""
+    if self_check():
+        pytest.skip("of Ingot alone")
+    server = make(engines()[0], {"aclfile": str(tmp_path / "users.acl")})
+    (tmp_path / "users.acl").write_text(
+        "user default on nopass ~* &* +@all\nuser reader on nopass ~* +get +mget +exec +multi\nuser owner on nopass ~owner:* +@all -@admin\n")
+    server.start()
+    stop, failures, counts = threading.Event(), [], {"taken": 0, "refused": 0}
+
+    def guarded(work, *args):
+        def run():
+            try:
+                with server.client(timeout=60) as client:
+                    work(client, *args)
+            except Exception as failure:  # told below
+                failures.append(failure)
+                stop.set()
+
+        return threading.Thread(target=run)
+
+    def as_user(name, commands):
+        """The replies to them, over and over. ACL LOAD cuts all users but the default one, as in Redis 7.0."""
+        while not stop.is_set():
+            with server.client(timeout=60) as client:
+                if client.call("AUTH", name, "x") != OK:
+                    assert client.call("PING") == CLOSED
+                    continue
+                replies = []
+                while CLOSED not in replies and not stop.is_set():
+                    replies = client.pipeline(commands)
+                    yield [reply for reply in replies if reply != CLOSED]
+
+    def refused(reply):
+        return reply.is_error() and (b"NOPERM" in reply.value or b"executing the script can't" in reply.value)
+
+    def reads_only(_):
+        commands = [("GET", "owner:n"), ("SET", "owner:n", "x"), ("EVAL", "return 1", 0), ("MULTI",), ("GET", "n"), ("EXEC",), ("ACL", "LIST"),
+                    ("CONFIG", "GET", "*")]  # fmt: skip
+        for replies in as_user("reader", commands):
+            expected = [False, True, True, False, False, False, True, True][: len(replies)]
+            assert [reply.is_error() for reply in replies] == expected, replies
+            assert all(refused(reply) for reply in replies if reply.is_error()), replies
+            counts["refused"] += sum(expected)
+
+    def owns(_, number):
+        commands = [("INCR", f"owner:{number}"), ("INCR", "other"), ("MGET", f"owner:{number}", "other"),
+                    ("EVAL", "return redis.pcall('INCR', 'other')", 0), ("ACL", "DELUSER", "reader")]  # fmt: skip
+        last = 0
+        for replies in as_user("owner", commands):
+            assert not replies or replies[0].value > last and all(map(refused, replies[1:])), replies
+            last = replies[0].value if replies else last
+            counts["taken"] += len(replies) > 0
+
+    def storms(client, number):
+        names = [f"u{number}:{i}" for i in range(200)]
+        while not stop.is_set():
+            for command in (("ACL", "SETUSER", "{}", "reset", "on", "nopass", "~{}:*", "+@all"), ("ACL", "SETUSER", "{}", "reset", "~*", "+@read"),
+                            ("ACL", "DELUSER", "{}")):  # fmt: skip
+                for reply in client.pipeline([[word.format(name) for word in command] for name in names]):
+                    assert not reply.is_error(), reply
+
+    def saves_and_loads(client):
+        while not stop.is_set():
+            for command in ("SAVE", "LOAD"):
+                reply = client.call("ACL", command)
+                assert reply == OK, reply
+
+    def comes_and_goes(client, number):
+        """Uses users that are deleted under it: it has their rights, or it is cut."""
+        while not stop.is_set():
+            with server.client() as user:
+                name = f"u{number}:0"
+                if user.call("AUTH", name, "x") != OK:
+                    continue
+                for reply in user.pipeline([("SET", f"{name}:x", 1), ("SET", "other", "x"), ("ACL", "WHOAMI")]):
+                    assert reply != Reply("bulk", b"default")
+                assert client.call("GET", "other").is_null()
+
+    threads = [guarded(reads_only), guarded(reads_only), guarded(saves_and_loads)]
+    for number in range(2):
+        threads += [guarded(owns, number), guarded(storms, number), guarded(comes_and_goes, number)]
+    for thread in threads:
+        thread.start()
+    stop.wait(30 if FULL else 4)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    assert server.alive() and min(counts.values()) > 0, counts
+
+
+def test_a_right_that_was_taken_is_gone(alone):
+    """Once ACL SETUSER is answered and what was under way is done, nothing more is done by the old rules."""
+    with alone.client() as admin:
+        admin.call("ACL", "SETUSER", "u", "on", "nopass", "~n", "+incr")
+        stop = threading.Event()
+
+        def work():
+            with alone.client(timeout=60) as client:
+                client.call("AUTH", "u", "x")
+                while not stop.is_set():
+                    client.pipeline([("INCR", "n")] * 10)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(200 if FULL else 30):
+            admin.call("ACL", "SETUSER", "u", "+incr")
+            before = int(admin.call("GET", "n").value or 0)
+            deadline = time.monotonic() + 10
+            while int(admin.call("GET", "n").value or 0) == before:
+                assert time.monotonic() < deadline
+            admin.call("ACL", "SETUSER", "u", "-incr")
+            time.sleep(0.03)
+            after = admin.call("GET", "n")
+            time.sleep(0.03)
+            assert admin.call("GET", "n") == after
+        stop.set()
+        for thread in threads:
+            thread.join()

@@ -160,3 +160,21 @@ def test_a_disabled_user_is_told_in_the_log(make, tmp_path, kind):
     server = make(kind, conf=tmp_path / "test.conf").start()
     assert "The user 'a' is disabled (there is no 'on' modifier" in server.log_path.read_text()
     assert listed(server)[1][0][2:5] == [b"on", b"nopass", b"sanitize-payload"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_pattern_that_is_all_keys(make, tmp_path, kind):
+    """It is shown as the rule for all keys, which no pattern may follow. Redis writes it, and cannot load the file."""
+    path = tmp_path / "users.acl"
+    path.write_text("user default on nopass ~* &* +@all\n")
+    server = make(kind, {"aclfile": path}).start()
+    with server.client() as client:
+        assert client.call("ACL", "SETUSER", "u", "%RW~*") == OK
+        assert client.call("ACL", "SAVE") == OK and client.call("ACL", "LOAD") == OK
+        assert client.call("ACL", "SETUSER", "v", "%R~*", "%W~*", "~b") == OK
+        saved = client.call("ACL", "SAVE")
+        if kind == "oracle":
+            assert saved == OK
+            assert b"Adding a pattern after" in client.call("ACL", "LOAD").value
+        else:
+            assert saved.is_error()

@@ -117,6 +117,19 @@ def test_inside_a_transaction(both):
     both("FUNCTION", "LIST")
 
 
+@pytest.mark.parametrize("first", ["SET k 0", "GET k"])
+def test_what_reads_sees_the_libraries_of_its_transaction(both, first):
+    for version in range(3):
+        both("MULTI")
+        both(*first.split())
+        both("FCALL_RO", "read", 0)
+        both("FUNCTION", "LOAD", "REPLACE", f"#!lua name=versions\nredis.register_function{{function_name='read', callback=function() return {version} end, flags={{'no-writes'}}}}")
+        both("FCALL_RO", "read", 0)
+        both("FCALL", "read", 0)
+        both("EXEC")
+        both("FCALL", "read", 0)
+
+
 def test_delete_flush_list(both):
     both("FUNCTION", "LOAD", ONE)
     for pattern in ("one", "ONE", "o*", "x*"):

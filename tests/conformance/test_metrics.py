@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -143,3 +144,49 @@ def test_silent_clients_are_closed(server):
         begin = time.monotonic()
         assert connection.recv(1) == b""
         assert 5 < time.monotonic() - begin < 25
+
+
+def test_many_scrapers_under_load(server):
+    """A dozen that scrape all the time and some that never read: nobody's commands wait for them, and memory stays."""
+    port, stop = server.options["metrics-port"], threading.Event()
+    pages, failures = [], []
+
+    def scrape():
+        while not stop.is_set():
+            try:
+                status, text, _ = page(port)
+                assert status == 200 and text.startswith("# HELP")
+                pages.append(len(text))
+            except Exception as failure:
+                failures.append(failure)
+                return
+
+    def resident_kb():
+        return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{server.process.pid}/status").read()).group(1))
+
+    client = redis.Redis(port=server.port)
+    deaf = []
+    for _ in range(20):
+        deaf.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+        deaf[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 30)
+    before = resident_kb()
+    threads = [threading.Thread(target=scrape) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    waits, end = [], time.monotonic() + 4
+    while time.monotonic() < end and not failures:
+        began = time.monotonic()
+        client.set(f"key:{len(waits) % 100}", "value")
+        waits.append(time.monotonic() - began)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for connection in deaf:
+        connection.close()
+    if failures:
+        raise failures[0]
+    print(f"{len(pages)} pages, {len(waits)} writes, {max(waits):.3f} s at most")
+    assert len(pages) > 50
+    assert sorted(waits)[len(waits) * 99 // 100] < 0.2 and max(waits) < 1
+    assert resident_kb() < before + 32_000

@@ -1,5 +1,6 @@
 // Rules of users: what is accepted is described by rules that come to the same, and a rule that is
 // refused changes nothing.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -21,6 +22,13 @@ using access::Users;
 // What no line can hold: Redis takes it, and ACL SAVE and CONFIG REWRITE refuse it.
 bool is_sayable(std::string_view rule) {
   return rule.find_first_of(" \t\r\n\v\f\"'\\()") == rule.npos && rule.find('\0') == rule.npos;
+}
+
+// "%RW~*" is shown as the rule for all keys, and that is what it becomes when it is set again.
+bool has_pattern_of_all(const access::Selector& selector) {
+  return std::ranges::any_of(selector.keys, [](const access::KeyPattern& pattern) {
+    return pattern.glob == "*" && pattern.read && pattern.write;
+  });
 }
 
 void set_again(Users& users, const access::Account& account) {
@@ -57,6 +65,9 @@ void acl(std::string_view input) {
     sayable = sayable && (is_sayable(rule) || !taken ||
                           (is_selector && is_sayable(rule.substr(1, rule.size() - 2))));
   }
+  const auto user = account->user();
+  sayable = sayable && !has_pattern_of_all(user->root) &&
+            std::ranges::none_of(user->selectors, has_pattern_of_all);
   if (sayable) set_again(users, *account);
 }
 

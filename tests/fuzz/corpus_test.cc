@@ -44,4 +44,8 @@ TEST_CASE("fuzz: commands", "[fuzz]") {
   replay("commands", commands);
 }
 
+TEST_CASE("fuzz: scripts and what they are given", "[fuzz]") {
+  replay("script", script);
+}
+
 }  // namespace ingot::fuzz

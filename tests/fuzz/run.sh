@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs one fuzzer for so many seconds: tests/fuzz/run.sh resp|config|acl|restore|commands [3600].
+# Runs one fuzzer for so many seconds: tests/fuzz/run.sh resp|config|acl|restore|commands|script [3600].
 # Inputs that reach new code stay in build/fuzz/corpus; `merge` for the seconds keeps the smallest
 # of them that reach as much in tests/fuzz/corpus, which the unit tests replay. An input that
 # breaks something is in build/fuzz, named after what it did.

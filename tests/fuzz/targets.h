@@ -28,4 +28,9 @@ void restore(std::string_view input);
 // the end is sound. "~" before a line: by another client; "+5": five milliseconds go by.
 void commands(std::string_view input);
 
+// Behind a letter: the body of a script (e) or of a library (f), a text for cmsgpack (m) or cjson
+// (j), a format for struct and behind a line break its bytes (s), a payload of FUNCTION RESTORE
+// without its footer (r). The server's memory and the next script are as they were.
+void script(std::string_view input);
+
 }  // namespace ingot::fuzz

@@ -33,6 +33,17 @@ const (
 	startTimeout = 30 * time.Second
 )
 
+// Of text, counter and list.
+const (
+	changeScriptText = `local number = redis.call('INCR', KEYS[2])
+redis.call('SET', KEYS[1], ARGV[1])
+return {number, redis.call('RPUSH', KEYS[3], ARGV[1])}`
+	readScriptText = `return {redis.call('GET', KEYS[1]) or '', tonumber(redis.call('GET', KEYS[2]) or 0), redis.call('LRANGE', KEYS[3], 0, -1)}`
+	moveScriptText = `local first = redis.call('LPOP', KEYS[3])
+if first then redis.call('SET', KEYS[1], first) end
+return first`
+)
+
 var ctx = context.Background()
 
 func fail(text string, details ...any) {
@@ -102,6 +113,7 @@ func neverSent(err error) bool {
 // perform runs one operation. The error is nil, or the server's end.
 func perform(c *redis.Client, in input) (output, error) {
 	text, counter, list := fmt.Sprintf("t:%d", in.family), fmt.Sprintf("c:%d", in.family), fmt.Sprintf("l:%d", in.family)
+	keys := []string{text, counter, list}
 	out := output{known: true}
 	var err error
 	absent := func(e error) error {
@@ -139,8 +151,19 @@ func perform(c *redis.Client, in input) (output, error) {
 		} else if err != nil && !sent {
 			err = &net.OpError{Op: "dial", Err: err} // nothing was asked to change
 		}
+	case exchangeText:
+		var got *redis.StringCmd
+		_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			got = p.Get(ctx, text)
+			return p.Set(ctx, text, in.value, 0).Err()
+		})
+		err = absent(err)
+		out.text = got.Val()
 	case increment:
 		out.number, err = c.Incr(ctx, counter).Result()
+	case getCounter:
+		out.number, err = c.Get(ctx, counter).Int64()
+		err = absent(err)
 	case push:
 		out.length, err = c.RPush(ctx, list, in.value).Result()
 	case pop:
@@ -175,6 +198,25 @@ func perform(c *redis.Client, in input) (output, error) {
 		err = absent(err)
 		out.text, out.list = gotText.Val(), joined(gotList.Val())
 		out.number, _ = strconv.ParseInt(gotCounter.Val(), 10, 64)
+	case changeScript:
+		var both []int64
+		both, err = c.Eval(ctx, changeScriptText, keys, in.value).Int64Slice()
+		if err == nil {
+			out.number, out.length = both[0], both[1]
+		}
+	case readScript:
+		var parts []interface{}
+		parts, err = c.EvalRO(ctx, readScriptText, keys).Slice()
+		if err == nil {
+			var elements []string
+			for _, element := range parts[2].([]interface{}) {
+				elements = append(elements, element.(string))
+			}
+			out.text, out.number, out.list = parts[0].(string), parts[1].(int64), joined(elements)
+		}
+	case moveScript:
+		out.text, err = c.Eval(ctx, moveScriptText, keys).Text()
+		err = absent(err)
 	}
 	var refused redis.Error
 	if err != nil && errors.As(err, &refused) {
@@ -200,8 +242,8 @@ func (h *history) work(s *server, id int, random *rand.Rand, begin time.Time, en
 		default:
 		}
 		in := input{family: random.Intn(families), kind: kind(random.Intn(int(kinds))), value: fmt.Sprintf("%d.%d", id, count)}
-		if random.Intn(3) == 0 {
-			in.kind = pop // so that lists stay short
+		if random.Intn(3) == 0 { // so that lists stay short
+			in.kind = []kind{pop, pop, moveScript}[random.Intn(3)]
 		}
 		operation := porcupine.Operation{ClientId: id, Input: in, Call: time.Since(begin).Nanoseconds()}
 		out, err := perform(c, in)

@@ -13,17 +13,23 @@ type kind int
 const (
 	getText kind = iota
 	setText
-	swapText // WATCH, GET, MULTI, SET, EXEC
+	swapText     // WATCH, GET, MULTI, SET, EXEC
+	exchangeText // MULTI, GET, SET, EXEC
 	increment
+	getCounter
 	push
 	pop // LPOP, BLPOP
 	readList
-	changeAll // MULTI, INCR, RPUSH, SET, EXEC
-	readAll   // MULTI, GET, LRANGE, GET, EXEC
+	changeAll    // MULTI, INCR, RPUSH, SET, EXEC
+	readAll      // MULTI, GET, LRANGE, GET, EXEC
+	changeScript // the same by EVAL
+	readScript   // by EVAL_RO
+	moveScript   // EVAL: LPOP, and what came becomes the text, if anything did
 	kinds
 )
 
-var names = [kinds]string{"get", "set", "swap", "incr", "push", "pop", "list", "change all", "read all"}
+var names = [kinds]string{"get", "set", "swap", "exchange", "incr", "count", "push", "pop", "list", "change all", "read all",
+	"change by script", "read by script", "move by script"}
 
 // An operation is on one family of keys: a text, a counter and a list that transactions change
 // together.
@@ -66,8 +72,13 @@ func run(s state, in input, out output) (state, output) {
 		if answer.swapped {
 			s.text = in.value
 		}
+	case exchangeText:
+		answer.text = s.text
+		s.text = in.value
 	case increment:
 		s.counter++
+		answer.number = s.counter
+	case getCounter:
 		answer.number = s.counter
 	case push:
 		s.list += in.value + " "
@@ -78,12 +89,16 @@ func run(s state, in input, out output) (state, output) {
 		}
 	case readList:
 		answer.list = s.list
-	case changeAll:
+	case changeAll, changeScript:
 		s.counter++
 		s.list += in.value + " "
 		s.text = in.value
 		answer.number, answer.length = s.counter, s.length()
-	case readAll:
+	case moveScript:
+		if first, rest, found := strings.Cut(s.list, " "); found {
+			answer.text, s.text, s.list = first, first, rest
+		}
+	case readAll, readScript:
 		answer.text, answer.list, answer.number = s.text, s.list, s.counter
 	}
 	return s, answer

@@ -64,3 +64,12 @@ def bounded_time(request):
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def deep_replies():
+    """Our own client reads them by recursion, thousands of arrays in one another."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(100_000)
+    yield
+    sys.setrecursionlimit(before)

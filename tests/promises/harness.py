@@ -83,6 +83,13 @@ def eventually(condition, seconds, what, pause=0.05):
     return time.monotonic() - start
 
 
+def until_answered(client, begin, *command):
+    """Asks until the answer begins so."""
+    last = []
+    eventually(lambda: last.append(client.call(*command)) or (last[-1].value or b"").startswith(begin), 20, (command, begin))
+    return last[-1]
+
+
 def process_status(server):
     """The sizes in bytes that the kernel tells of the server's process."""
     fields = {}

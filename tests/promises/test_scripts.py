@@ -4,7 +4,7 @@ import random
 import time
 
 import pytest
-from harness import MB, Crew, eventually, ingot, memory
+from harness import MB, Crew, eventually, ingot, memory, until_answered
 from support.effort import FULL
 from support.resp import CLOSED
 from support.servers import engines
@@ -138,13 +138,6 @@ def test_what_the_pool_prepares_for_a_script():
             transaction = [("MULTI",), ("SET", "a", 1), ("EVAL", script, 0), ("EVAL", script, 0), ("EXEC",)]
             replies = client.pipeline(transaction)[-1].value
             assert [[r.value for r in reply.value] for reply in replies[1:]] == 2 * [[7000, 7000, 7000, 1]]
-
-
-def until_answered(client, begin, *command):
-    """Asks until the answer begins so."""
-    last = []
-    eventually(lambda: last.append(client.call(*command)) or (last[-1].value or b"").startswith(begin), 20, (command, begin))
-    return last[-1]
 
 
 class Running:
@@ -283,6 +276,7 @@ BOMBS = [
 ]
 
 
+@pytest.mark.usefixtures("deep_replies")
 def test_memory_is_bounded():
     with ingot(maxmemory="64mb") as server, server.client(timeout=60) as client:
         client.call("SET", "big", "x" * (5 * MB))
