@@ -207,8 +207,10 @@ func main() {
 	blocking(r)
 	streams(r)
 	iterators(r)
-	tracking(options, r)
-	secured(options, os.Args[3], os.Args[4])
+	if protocol == 2 {
+		tracking(options, r)
+	}
+	secured(protocol, os.Args[3], os.Args[4])
 	options.DB = 3
 	third := redis.NewClient(&options)
 	must(third.Set(ctx, "k", "ü", 0).Result())

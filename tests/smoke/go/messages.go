@@ -129,7 +129,7 @@ func iterators(r *redis.Client) {
 	check(each.Err() == nil && len(members) == 700, "SSCAN", each.Err(), len(members))
 }
 
-// tracking hears of changes on the connection of a subscriber.
+// tracking hears of changes on the connection of a subscriber. RESP2: the library passes over pushes that it does not know.
 func tracking(options redis.Options, other *redis.Client) {
 	numbers := make(chan int64, 1)
 	hearing := options
@@ -155,21 +155,21 @@ func tracking(options redis.Options, other *redis.Client) {
 	check(conn.Process(ctx, redis.NewCmd(ctx, "CLIENT", "TRACKING", "OFF")) == nil, "TRACKING OFF")
 }
 
-func secured(options redis.Options, tlsPort, caFile string) {
+func secured(protocol int, tlsPort, caFile string) {
 	trusted := x509.NewCertPool()
 	check(trusted.AppendCertsFromPEM(must(os.ReadFile(caFile))), "the CA")
-	options.Addr = "127.0.0.1:" + tlsPort
-	options.TLSConfig = &tls.Config{RootCAs: trusted}
-	options.Username, options.Password = "smoke", "secret"
-	r := redis.NewClient(&options)
+	connect := func(password string) *redis.Client {
+		return redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + tlsPort, Protocol: protocol, Username: "smoke",
+			Password: password, TLSConfig: &tls.Config{RootCAs: trusted}})
+	}
+	r := connect("secret")
 	defer r.Close()
 	large := bytes.Repeat([]byte("x"), 200_000)
 	must(r.Set(ctx, "smoke:secret", large, 0).Result())
 	check(bytes.Equal(must(r.Get(ctx, "smoke:secret").Bytes()), large), "GET over TLS")
 	check(must(r.ACLDryRun(ctx, "smoke", "get", "smoke:x").Result()) == "OK", "ACL DRYRUN")
 	isError(r.Get(ctx, "another's").Err(), "NOPERM")
-	options.Password = "wrong"
-	refused := redis.NewClient(&options)
+	refused := connect("wrong")
 	defer refused.Close()
 	isError(refused.Ping(ctx).Err(), "WRONGPASS")
 }
