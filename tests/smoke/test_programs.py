@@ -47,8 +47,8 @@ def test_celery(run, server, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["bullmq", "socketio"]
-    + [pytest.param(name, marks=FULL) for name in ("bull", "bee-queue", "sessions", "limits")],
+    ["bullmq", "bee-queue"]
+    + [pytest.param(name, marks=FULL) for name in ("bull", "socketio", "sessions", "limits")],
 )
 def test_node(run, server, name):
     run(["node", node_programs(HERE / "node", name) / f"{name}.js", server.port], seconds=RUN_SECONDS)
