@@ -43,7 +43,6 @@ NOT_YET = {
     "test_memory_malloc_stats": "MEMORY MALLOC-STATS",
     "test_module_list": "MODULE LIST",
     "test_lolwut": "LOLWUT",
-    "test_get_eval_keys_with_0_keys": "COMMAND GETKEYS of EVAL without keys is an empty list",
     "test_busy_loading": "DEBUG ERROR",
     "test_read_only_error": "DEBUG ERROR",
     "test_oom_error": "DEBUG ERROR",
