@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian 12 packages that Ingot needs: deps/install.sh build | test | bench | fuzz.
+# Installs the Debian 12 packages that Ingot needs: deps/install.sh build | test | full | bench | fuzz.
 # Says nothing and needs no network when all are there.
 set -eu
 
@@ -7,21 +7,27 @@ build="g++ cmake ninja-build pkgconf libboost1.81-dev librocksdb-dev libleveldb-
   libzstd-dev liburing-dev libjemalloc-dev libssl-dev libxxhash-dev liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libfmt-dev libspdlog-dev catch2"  # spdlog's package needs Catch2 anyway
 redis="redis-server redis-tools python3 python3-redis"
 measuring="fio python3-matplotlib libfuse3-dev fuse3"
+testing="$build $redis $measuring python3-pytest python3-pip clang-format openssl prometheus golang-go nodejs npm"
 case ${1-} in
   build) wanted=$build ;;
-  test) wanted="$build $redis $measuring python3-pytest python3-pip clang-format openssl prometheus golang-go nodejs npm" ;;
+  test) wanted=$testing ;;
+  full) wanted="$testing ruby-sidekiq default-jdk-headless maven cargo-web rustc-web" ;;  # what INGOT_TEST_FULL=1 needs
   bench) wanted="$build $redis $measuring" ;;
   fuzz) wanted="$build clang-16 libclang-rt-16-dev llvm-16" ;;  # llvm-16: names in what sanitizers print
-  *) echo "usage: deps/install.sh build | test | bench | fuzz" >&2; exit 2 ;;
+  *) echo "usage: deps/install.sh build | test | full | bench | fuzz" >&2; exit 2 ;;
 esac
 
 # shellcheck disable=SC2086
 installed=$(dpkg-query -W -f='${db:Status-Status} ${Package} ' $wanted 2>/dev/null) || true
 there() {
-  case $1 in  # Go and Node may have come from elsewhere.
+  case $1 in  # Go, Node, Java and Rust may have come from elsewhere.
     golang-go) command -v go >/dev/null ;;
     nodejs) command -v node >/dev/null ;;
     npm) command -v npm >/dev/null ;;
+    default-jdk-headless) command -v javac >/dev/null ;;
+    maven) command -v mvn >/dev/null ;;
+    cargo-web) command -v cargo >/dev/null ;;
+    rustc-web) command -v rustc >/dev/null ;;
     *) case " $installed" in *" installed $1 "*) ;; *) return 1 ;; esac ;;
   esac
 }

@@ -10,8 +10,12 @@ import zlib
 from support.effort import FULL, SEED
 
 ABOVE_THE_ENGINE = re.compile(
-    r"conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes)"
+    r"smoke/test_programs|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes)"
 )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "full: takes long, or needs much installed: only with INGOT_TEST_FULL=1")
 
 
 def pytest_report_header():
@@ -19,7 +23,11 @@ def pytest_report_header():
 
 
 def is_left_out(item):
-    if FULL or "leveldb" not in item.name or not ABOVE_THE_ENGINE.search(item.nodeid):
+    if FULL:
+        return False
+    if item.get_closest_marker("full"):
+        return True
+    if "leveldb" not in item.name or not ABOVE_THE_ENGINE.search(item.nodeid):
         return False
     return (zlib.crc32(item.nodeid.encode()) + SEED) % 3 != 0
 

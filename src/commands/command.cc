@@ -109,7 +109,9 @@ void reply_keys(SessionContext& context, Args args, bool with_flags) {
     return context.reply.error("ERR Invalid number of arguments specified for command");
   }
   auto keys = contract::keys_of(*found.row, line);
-  if (keys.empty()) return context.reply.error("ERR Invalid arguments specified for command");
+  if (keys.empty() && (found.row->flags & contract::flag::kNoMandatoryKeys) == 0) {
+    return context.reply.error("ERR Invalid arguments specified for command");
+  }
   context.reply.array(keys.size());
   for (const contract::KeyAt& key : keys) {
     if (!with_flags) {

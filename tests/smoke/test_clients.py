@@ -2,89 +2,68 @@
 
     /usr/bin/python3 -m pytest tests/smoke        (-rs tells why one was skipped)
 
-Each client is a program of its own (python/, go/, node/), called with a port and the protocol
-version; it checks what its library makes of the answers and exits with 0. How they get their packages:
-support/packages.py.
+Each client is a program of its own (python/, go/, node/, java/, rust/), called with a port, the protocol
+version, the port of TLS and the certificate of its CA; it checks what its library makes of the answers and
+exits with 0. How they get their packages: support/packages.py.
 """
 
 import pathlib
-import shutil
-import subprocess
 import sys
 
 import pytest
-from support.packages import FETCHED, fetch, go_program
-from support.servers import Server, engines
+from support.packages import go_program, java_programs, node_programs, python_packages, rust_program
 
 HERE = pathlib.Path(__file__).resolve().parent
-RUN_SECONDS = 60
+PROTOCOLS = pytest.mark.parametrize("protocol", [2, 3])
 
 
-@pytest.fixture(scope="session")
-def python_client():
-    """redis-py of Debian for RESP2; RESP3 came with version 5, which is fetched."""
-    program = str(HERE / "python" / "smoke.py")
-    return {2: [sys.executable, program]}
+@pytest.fixture
+def run_client(run, server):
+    def run_one(command, protocol):
+        tls = (server.options["tls-port"], server.options["tls-ca-cert-file"])
+        run([*command, server.port, protocol, *tls])
+
+    return run_one
 
 
-@pytest.fixture(scope="session")
-def python_resp3_client(python_client):
-    packages = FETCHED / "python"
-    fetch(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--upgrade",
-         "--target", str(packages), "-r", str(HERE / "python" / "requirements.txt")],
-        "redis-py",
-    )  # fmt: skip
-    return {3: [*python_client[2], str(packages)]}
+def test_python_resp2(run_client):
+    """redis-py of Debian."""
+    run_client([sys.executable, HERE / "python" / "smoke.py"], 2)
 
 
-@pytest.fixture(scope="session")
-def go_client():
-    return dict.fromkeys((2, 3), [go_program(HERE / "go", "go-redis")])
+def test_python_resp3(run_client):
+    """RESP3 came with version 5, which is fetched."""
+    packages = python_packages(HERE / "python" / "requirements.txt", "redis-py")
+    run_client([sys.executable, HERE / "python" / "smoke.py", packages], 3)
 
 
-@pytest.fixture(scope="session")
-def node_client():
-    """The program stands beside its packages, where Node looks for them."""
-    folder = FETCHED / "node"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", ".npmrc", "smoke.js"):
-        shutil.copy(HERE / "node" / name, folder / name)
-    fetch(["npm", "ci", "--no-audit", "--no-fund"], "node-redis", cwd=folder)
-    return dict.fromkeys((2, 3), ["node", str(folder / "smoke.js")])
+@PROTOCOLS
+def test_go(run_client, protocol):
+    run_client([go_program(HERE / "go", "go-redis")], protocol)
 
 
-@pytest.fixture(scope="session", params=engines())
-def server(request):
-    with Server.ingot(request.param) as running:
-        yield running
+@PROTOCOLS
+def test_node_redis(run_client, protocol):
+    run_client(["node", node_programs(HERE / "node", "node-redis") / "smoke.js"], protocol)
 
 
-def run(server, command, protocol):
-    with server.client() as client:
-        client.call("FLUSHALL")
-    done = subprocess.run(
-        [*command, str(server.port), str(protocol)],
-        capture_output=True, text=True, timeout=RUN_SECONDS,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert done.stdout.strip().endswith("ok"), done.stdout
-    assert server.alive(), server.log_tail()
+def test_ioredis(run_client):
+    run_client(["node", node_programs(HERE / "node", "ioredis") / "ioredis.js"], 2)
 
 
-def test_python_resp2(server, python_client):
-    run(server, python_client[2], 2)
+@pytest.mark.full
+@PROTOCOLS
+def test_jedis(run_client, protocol):
+    run_client(["java", "-cp", java_programs(HERE / "java", "Jedis"), "JedisSmoke"], protocol)
 
 
-def test_python_resp3(server, python_resp3_client):
-    run(server, python_resp3_client[3], 3)
+@pytest.mark.full
+@PROTOCOLS
+def test_lettuce(run_client, protocol):
+    run_client(["java", "-cp", java_programs(HERE / "java", "Lettuce"), "LettuceSmoke"], protocol)
 
 
-@pytest.mark.parametrize("protocol", [2, 3])
-def test_go(server, go_client, protocol):
-    run(server, go_client[protocol], protocol)
-
-
-@pytest.mark.parametrize("protocol", [2, 3])
-def test_node(server, node_client, protocol):
-    run(server, node_client[protocol], protocol)
+@pytest.mark.full
+@PROTOCOLS
+def test_rust(run_client, protocol):
+    run_client([rust_program(HERE / "rust", "redis-rs")], protocol)

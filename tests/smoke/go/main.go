@@ -1,4 +1,4 @@
-// go-redis against a server: smoke port protocol
+// go-redis against a server: smoke port protocol, port of TLS, certificate of its CA
 package main
 
 import (
@@ -203,6 +203,14 @@ func main() {
 	errorReplies(r)
 	scripts(r)
 	server(r)
+	publishing(r)
+	blocking(r)
+	streams(r)
+	iterators(r)
+	if protocol == 2 {
+		tracking(options, r)
+	}
+	secured(protocol, os.Args[3], os.Args[4])
 	options.DB = 3
 	third := redis.NewClient(&options)
 	must(third.Set(ctx, "k", "ü", 0).Result())

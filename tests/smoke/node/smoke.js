@@ -1,14 +1,16 @@
-// node-redis against a server: smoke.js port protocol
+// node-redis against a server: smoke.js port protocol, port of TLS, certificate of its CA
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, RESP_TYPES, WatchError } from 'redis';
+import * as messages from './messages.js';
 
-const [port, protocol] = process.argv.slice(2).map(Number);
+const [port, protocol, tlsPort] = process.argv.slice(2).map(Number);
+const caFile = process.argv[5];
 
 async function connect(options = {}) {
   const client = createClient({ socket: { port, host: '127.0.0.1' }, RESP: protocol, ...options });
-  client.on('error', (error) => { console.error(error); process.exit(1); });
+  client.on('error', (error) => { if (!/WRONGPASS/.test(error.message)) { console.error(error); process.exit(1); } });
   return client.connect();
 }
 
@@ -129,6 +131,9 @@ const other = await connect();
 for (const part of [strings, expiry, pipelines, transactions, scanning, values, errors, scripts, server]) {
   await part(r, other);
 }
+for (const part of [messages.publishing, messages.blocking, messages.streams, messages.iterators]) await part(r, connect);
+if (protocol === 3) await messages.clientSideCache(r, connect);
+await messages.secured(connect, tlsPort, caFile);
 const third = await connect({ database: 3, name: 'third' });
 await third.set('k', 'ü');
 assert.equal(await third.get('k'), 'ü');

@@ -1,19 +1,20 @@
-"""redis-py against a server: smoke.py [folder of packages] port protocol"""
+"""redis-py against a server: smoke.py [folder of packages] port protocol, port of TLS, certificate of its CA"""
 
 import os
 import sys
 import time
 
-*folders, PORT, PROTOCOL = sys.argv[1:]
+*folders, PORT, PROTOCOL, TLS_PORT, CA_FILE = sys.argv[1:]
 sys.path[:0] = folders
 
-import redis  # noqa: E402  (needs the path set above)
+import messages  # noqa: E402  (needs the path set above)
+import redis  # noqa: E402
 
 
 def connect(**options):
     if PROTOCOL == "3":
         options["protocol"] = 3
-    return redis.Redis(port=int(PORT), socket_timeout=20, **options)
+    return redis.Redis(**{"port": int(PORT), "socket_timeout": 30} | options)
 
 
 def strings(r):
@@ -176,6 +177,15 @@ def main():
         errors(r)
         scripts(r, other)
         server(r)
+        messages.publishing(r, other)
+        messages.blocking(r, other)
+        messages.streams(r, other)
+        messages.locks(r, other)
+        if PROTOCOL == "3":
+            messages.pushed_tracking(connect, other)
+        else:
+            messages.redirected_tracking(connect, other)
+    messages.secured(connect, TLS_PORT, CA_FILE)
     with connect(db=3, decode_responses=True, client_name="third") as third:
         assert third.set("k", "ü") and third.get("k") == "ü" and third.dbsize() == 1
     print(f"redis-py {redis.__version__}, RESP{PROTOCOL}: ok")
