@@ -12,7 +12,6 @@ import tarfile
 
 import pytest
 from support.packages import fetch, files_of, made_once, python_packages
-from support.servers import self_check
 
 HERE = pathlib.Path(__file__).resolve().parent / "redis_py"
 RUN_SECONDS = 1500
@@ -32,21 +31,6 @@ LEFT_OUT = {
     "test_acl_getuser_setuser": "expects -@geo behind -@all, which Redis keeps since 7.2",
     "test_acl_log": "expects an entry for what its client sends first, which Redis makes since 7.2",
     "test_psync": "wants a replica's answer, which Redis gives to no client of this kind",
-}
-
-# What Ingot does not have yet: each goes with its command.
-NOT_YET = {
-    "test_client_pause": "CLIENT PAUSE",
-    "test_client_unpause": "CLIENT UNPAUSE",
-    "test_client_unblock": "CLIENT UNBLOCK",
-    "test_memory_stats": "MEMORY STATS",
-    "test_memory_malloc_stats": "MEMORY MALLOC-STATS",
-    "test_module_list": "MODULE LIST",
-    "test_lolwut": "LOLWUT",
-    "test_busy_loading": "DEBUG ERROR",
-    "test_read_only_error": "DEBUG ERROR",
-    "test_oom_error": "DEBUG ERROR",
-    "test_connect_": "DEBUG ERROR",
 }
 
 
@@ -71,7 +55,7 @@ def test_redis_py(server, sources, protocol):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W", "ignore",
                "--redis-url", f"redis://localhost:{server.port}/0", "--protocol", protocol, "tests",
                "-m", "not onlycluster and not redismod and not ssl",
-               "-k", " and ".join(f"not ({words})" for words in LEFT_OUT | ({} if self_check() else NOT_YET))]  # fmt: skip
+               "-k", " and ".join(f"not ({words})" for words in LEFT_OUT)]  # fmt: skip
     command += [f"--ignore-glob=*/test_{name}.py" for name in FILES_LEFT_OUT]
     done = subprocess.run(
         list(map(str, command)), cwd=sources, env=os.environ | {"PYTHONPATH": str(python_packages(HERE / "runner.txt", "pytest"))},
