@@ -26,6 +26,7 @@
 #include "src/server/reader_tuner.h"
 #include "src/server/saver.h"
 #include "src/server/ticker.h"
+#include "src/server/ttl_sampler.h"
 #include "src/settings/setting_values.h"
 #include "src/types/key_cursor.h"
 
@@ -193,7 +194,8 @@ std::string Instance::make_metrics() {
                                .writer = *writer_,
                                .net = *net_,
                                .keys = keys,
-                               .settings = *config_.settings()});
+                               .settings = *config_.settings(),
+                               .ttl = *ttl_sampler_});
 }
 
 std::optional<std::string> Instance::open_data(const settings::Settings& settings) {
@@ -264,6 +266,7 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .couriers = couriers_,
                                      .scripts = scripts_,
                                      .pause = pause_});
+  ttl_sampler_ = std::make_shared<server::TtlSampler>(services_->data);
   couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
   net_ = std::make_unique<net::Server>(net::ServerOptions{

@@ -42,6 +42,7 @@ class Compactor;
 class DiskGuard;
 class ReaderTuner;
 class Saver;
+class TtlSampler;
 class Ticker;
 }  // namespace ingot::server
 
@@ -125,6 +126,7 @@ class Instance : public contract::RunningServer {
   script::Scripts scripts_;
   exec::ClientPause pause_;
   std::unique_ptr<exec::Services> services_;
+  std::shared_ptr<server::TtlSampler> ttl_sampler_;
   std::unique_ptr<exec::Writer> writer_;
   std::unique_ptr<net::Server> net_;
   std::unique_ptr<server::DiskGuard> disk_guard_;

@@ -12,6 +12,7 @@
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
 #include "src/server/saver.h"
+#include "src/server/ttl_sampler.h"
 #include "src/settings/config.h"
 
 namespace ingot {
@@ -31,7 +32,8 @@ std::string Instance::info(types::KeyReader& keys, std::span<const std::string_v
                             .writer = *writer_,
                             .net = *net_,
                             .keys = keys,
-                            .settings = *config_.settings()},
+                            .settings = *config_.settings(),
+                            .ttl = *ttl_sampler_},
                            sections);
 }
 void Instance::reset_statistics() {

@@ -21,6 +21,7 @@
 #include "src/script/scripts.h"
 #include "src/server/memory_usage.h"
 #include "src/server/process.h"
+#include "src/server/ttl_sampler.h"
 #include "src/settings/config.h"
 #include "src/settings/setting_values.h"
 
@@ -374,8 +375,11 @@ void write_keyspace(const InfoSource& source, InfoFields& out) {
   for (size_t db = 0; db < source.keys.databases().size(); ++db) {
     const storage::KeyCounts counts = source.keys.counts(static_cast<int>(db));
     if (counts.keys == 0) continue;
+    const int64_t average_ms =
+        counts.expires == 0 ? 0 : source.ttl.average_ms(source.keys.databases()[db]);
     out.add(fmt::format("db{}", db),
-            fmt::format("keys={},expires={},avg_ttl=0", counts.keys, counts.expires));
+            fmt::format("keys={},expires={},avg_ttl={}", counts.keys, counts.expires, average_ms));
+    if (counts.expires != 0) source.ttl.look_again();
   }
 }
 

@@ -16,6 +16,8 @@
 
 namespace ingot::server {
 
+class TtlSampler;
+
 // What the sections are written from.
 struct InfoSource {
   exec::Services& services;
@@ -23,6 +25,7 @@ struct InfoSource {
   const net::Server& net;
   types::KeyReader& keys;
   const settings::Settings& settings;
+  TtlSampler& ttl;
 };
 
 // Appends "name:value" lines.

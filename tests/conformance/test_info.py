@@ -1,6 +1,7 @@
 """INFO: Redis' sections and fields are there, and what counts the same counts the same."""
 
 import re
+import time
 
 import pytest
 
@@ -148,3 +149,16 @@ def test_resetstat(empty_pair):
         assert fields["keyspace_misses"] == fields["total_error_replies"] == "0"
         # INFO itself and, in Redis, the RESETSTAT that is just finishing.
         assert int(fields["total_commands_processed"]) <= 2
+
+
+def test_average_ttl(empty_pair):
+    """An estimate in both: of keys that have 50 to 100 seconds left, and of those that have no end."""
+    for admin in empty_pair.admins:
+        admin.pipeline([("SET", f"k{i}", "v", "PX", 50_000 + i * 50) for i in range(1000)])
+        admin.pipeline([("SET", f"forever{i}", "v") for i in range(1000)])
+        deadline = time.monotonic() + 20
+        while "avg_ttl=0" in (line := fields_of(admin, "keyspace")["db0"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        found = re.fullmatch(r"keys=2000,expires=1000,avg_ttl=(\d+)", line)
+        assert found and 25_000 < int(found[1]) <= 100_000, line
