@@ -4,7 +4,6 @@ import csv
 import os
 import re
 import select
-import signal
 import subprocess
 import time
 
@@ -133,7 +132,7 @@ def test_resp3_and_forms(server):
 
 
 def watched(server, *words, seconds=30, enough):
-    """What a mode without an end prints to a terminal, until `enough` matches; then it is interrupted."""
+    """What a mode without an end prints to a terminal, until `enough` matches; then it is ended."""
     ours, theirs = os.openpty()
     process = subprocess.Popen(["redis-cli", "-p", str(server.port), *map(str, words)], stdout=theirs, stderr=theirs,
                                stdin=subprocess.DEVNULL)  # fmt: skip
@@ -144,7 +143,7 @@ def watched(server, *words, seconds=30, enough):
             assert ready, text
             text += os.read(ours, 65536)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # SIGINT is ignored by what runs in the background
         process.wait(10)
         os.close(ours)
         os.close(theirs)
@@ -185,7 +184,7 @@ def test_subscribe_and_monitor(server):
                 if select.select([process.stdout], [], [], 0.05)[0]:
                     text += os.read(process.stdout.fileno(), 65536)
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.wait(10)
             process.stdout.close()
         return text
