@@ -192,5 +192,5 @@ def test_subscribe_and_monitor(server):
     assert b"subscribe\nnews\n1\n" in until_told(["SUBSCRIBE", "news"], rb"message\nnews\nmessage 0\nmessage\nnews\nmessage 1\n")
     until_told(["PSUBSCRIBE", "n*"], rb"pmessage\nn\*\nnews\nmessage 1\n")
     until_told(["-3", "SUBSCRIBE", "news"], rb"message.*message 1")
-    told = until_told(["MONITOR"], rb'"PUBLISH" "news" "message 1"')
+    told = until_told(["MONITOR"], rb'"PUBLISH" "news" "message 0".*"PUBLISH" "news" "message 1"')
     assert told.startswith(b"OK\n") and re.search(rb"\n\d+\.\d{6} \[0 127\.0\.0\.1:\d+\] \"PUBLISH\" \"news\" \"message 0\"\n", told)
