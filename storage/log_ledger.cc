@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 
 #include "storage/check.h"
 #include "storage/codec.h"
@@ -33,6 +32,14 @@ std::string encode(const SyncedMark& mark) {
   return record;
 }
 
+// Behind the mark of one who writes links, too. Earlier versions leave there what was there, and a
+// link beside their marks means nothing.
+std::string with_tag(const SyncedMark& mark) {
+  std::string record = encode(mark);
+  append_le64(&record, ~(mark.log * 0x9e3779b97f4a7c15u ^ mark.bytes));
+  return record;
+}
+
 std::string encode(const LogLink& link) {
   std::string record;
   append_le64(&record, link.log);
@@ -43,8 +50,13 @@ std::string encode(const LogLink& link) {
 }
 
 std::string read_mark_file(const std::string& directory) {
-  std::ifstream file(directory + "/" + std::string(kMarkFile), std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  const std::string path = directory + "/" + std::string(kMarkFile);
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  std::string content(kLinkPlace + encode(LogLink()).size(), '\0');
+  const ssize_t bytes = fd < 0 ? -1 : pread(fd, content.data(), content.size(), 0);
+  if (fd >= 0) close(fd);
+  content.resize(static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  return content;
 }
 
 bool write_at(int fd, std::string_view record, uint64_t place) {
@@ -76,7 +88,7 @@ bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
 
 Status lower_synced_mark(const std::string& directory, const SyncedMark& mark) {
   const std::string path = directory + "/" + std::string(kMarkFile);
-  const std::string record = encode(mark);
+  const std::string record = with_tag(mark);
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   bool done = fd >= 0;
   for (const uint64_t place : kMarkPlaces) {
@@ -95,8 +107,13 @@ std::optional<LogLink> read_log_link(const std::string& directory) {
   const LogLink link = {.log = read_le64(record),
                         .before = read_le64(record.substr(8)),
                         .before_bytes = read_le64(record.substr(16))};
-  // One that is damaged links nothing.
-  return encode(link) == record ? link : LogLink();
+  if (encode(link) != record) return std::nullopt;
+  SyncedMark mark;
+  if (!read_synced_mark(directory, &mark)) return std::nullopt;
+  const bool is_tagged = std::ranges::any_of(kMarkPlaces, [&](uint64_t place) {
+    return std::string_view(content).substr(place).starts_with(with_tag(mark));
+  });
+  return is_tagged ? std::optional(link) : std::nullopt;
 }
 
 LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {}
@@ -110,7 +127,7 @@ Status LogLedger::begin_marking() {
   if (!links_) {
     std::string content(kLinkPlace, '\0');
     for (const uint64_t place : kMarkPlaces) {
-      content.replace(place, encode(marked_).size(), encode(marked_));
+      content.replace(place, with_tag(marked_).size(), with_tag(marked_));
     }
     links_ = write_durably(path, content + encode(LogLink())).ok();
     // Without the file nothing is ever taken for unsynced, which is the safe way to be wrong.
@@ -256,7 +273,7 @@ Status LogLedger::mark() {
   const bool is_further = mark.log > settled_;
   const Status failure = {Status::Code::kIo, "cannot write SYNCED"};
   if (marked_ < mark) {
-    if (!write_at(mark_fd_, encode(mark), kMarkPlaces[marks_++ % kMarkPlaces.size()])) {
+    if (!write_at(mark_fd_, with_tag(mark), kMarkPlaces[marks_++ % kMarkPlaces.size()])) {
       return is_further ? failure : Status();
     }
     marked_ = mark;

@@ -465,8 +465,7 @@ constexpr CommandRow kSubcommandTable[] = {
      .complexity = "O(1)",
      .summary = "Which function runs, and how many there are",
      .tips = "nondeterministic_output,request_policy:all_shards,response_policy:special",
-     .handler = stats,
-     .immediate = true},
+     .handler = stats},
 };
 constexpr auto kSubcommands = contract::family(kScriptingFamily, kSubcommandTable);
 

@@ -92,7 +92,7 @@ void Syncer::run() {
       tell(lock, std::exchange(waiting_, {}), false);
       continue;
     }
-    if (!(enabled_ || !waiting_.empty()) || !unsynced_ || failed()) {
+    if (!(enabled_ || !waiting_.empty()) || !unsynced_ || gave_up_) {
       wake_.wait(lock);
       continue;
     }
@@ -115,6 +115,7 @@ void Syncer::run() {
     if (!synced) {
       unsynced_ = true;
       oldest_unsynced_ = before;
+      gave_up_ = failed();
     }
     synced_.notify_all();
     tell(lock, std::exchange(being_synced_, {}), synced);

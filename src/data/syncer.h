@@ -1,6 +1,7 @@
 // Keeps the promise of `appendfsync everysec`: at most the last two seconds are lost on power loss.
 // A thread syncs once a second while there is something to sync; a commit that would make the
-// unsynced past longer than two seconds waits. After a failed sync, neither does anything.
+// unsynced past longer than two seconds waits. When the engine has failed it is synced once more,
+// for what was answered before; then neither does anything.
 //
 // Threads: the writer calls note_commit() and wait_turn(); the rest by any thread.
 #pragma once
@@ -55,6 +56,7 @@ class Syncer {
   bool unsynced_ = false;
   Clock::time_point oldest_unsynced_;  // of what the next sync is for
   bool syncing_ = false;
+  bool gave_up_ = false;  // once more was synced after the engine had failed
   Clock::time_point syncing_since_;  // the oldest commit that the running sync is for
   std::vector<Then> waiting_;        // for the next sync
   std::vector<Then> being_synced_;   // for the running one

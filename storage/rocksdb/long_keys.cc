@@ -4,6 +4,7 @@
 #include <rocksdb/table.h>
 #include <rocksdb/table_properties.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -25,14 +26,18 @@ class TableForm {
     INGOT_CHECK(options_ != nullptr);
   }
 
-  // RocksDB copies the options when it begins a table. It changes those that it lets be changed in
-  // the same way, which these two are not among.
-  void set(bool long_keys) {
+  // By the average of the long keys; 0: there are few. RocksDB copies the options when it begins a
+  // table. It changes those that it lets be changed in the same way, which these two are not among.
+  void set(uint64_t long_key_bytes) {
     constexpr uint64_t kPartBytes = 4 << 10;
+    const bool long_keys = long_key_bytes != 0;
+    // While a table is written each part of its index takes a dozen times its last key.
+    const uint64_t part_bytes =
+        std::clamp<uint64_t>(8 * long_key_bytes, 4 * kPartBytes, uint64_t{1} << 20);
     std::atomic_ref(options_->index_block_restart_interval)
         .store(long_keys ? 16 : 1, std::memory_order_relaxed);
     std::atomic_ref(options_->metadata_block_size)
-        .store(long_keys ? 4 * kPartBytes : kPartBytes, std::memory_order_relaxed);
+        .store(long_keys ? part_bytes : kPartBytes, std::memory_order_relaxed);
   }
 
  private:
@@ -49,11 +54,13 @@ class KeyMeasure : public rocksdb::TablePropertiesCollector {
                              rocksdb::EntryType /*type*/, rocksdb::SequenceNumber /*sequence*/,
                              uint64_t /*file_size*/) override {
     bytes_ += key.size() + value.size();
-    if (key.size() > kLongKeyBytes) long_bytes_ += key.size();
+    if (key.size() <= kLongKeyBytes) return rocksdb::Status::OK();
+    long_bytes_ += key.size();
+    ++long_keys_;
     return rocksdb::Status::OK();
   }
   rocksdb::Status Finish(rocksdb::UserCollectedProperties* /*properties*/) override {
-    form_->set(long_bytes_ > bytes_ / kShare);
+    form_->set(long_bytes_ > bytes_ / kShare ? long_bytes_ / long_keys_ : 0);
     return rocksdb::Status::OK();
   }
   rocksdb::UserCollectedProperties GetReadableProperties() const override { return {}; }
@@ -62,6 +69,7 @@ class KeyMeasure : public rocksdb::TablePropertiesCollector {
   const std::shared_ptr<TableForm> form_;
   uint64_t bytes_ = 0;
   uint64_t long_bytes_ = 0;
+  uint64_t long_keys_ = 0;
 };
 
 class KeyMeasureFactory : public rocksdb::TablePropertiesCollectorFactory {
@@ -82,7 +90,7 @@ class KeyMeasureFactory : public rocksdb::TablePropertiesCollectorFactory {
 
 void adapt_to_long_keys(rocksdb::ColumnFamilyOptions* cf) {
   auto form = std::make_shared<TableForm>(cf->table_factory);
-  form->set(false);
+  form->set(0);
   cf->table_properties_collector_factories.push_back(
       std::make_shared<KeyMeasureFactory>(std::move(form)));
 }

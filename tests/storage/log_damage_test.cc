@@ -61,13 +61,15 @@ uint64_t number_of(const std::filesystem::path& log) {
   return std::stoull(log.stem().string());
 }
 
-// Writes the mark of LogLedger anew, in both of its places.
-void mark_synced(const std::filesystem::path& log, uint64_t bytes) {
+// Writes the mark of LogLedger anew, in both of its places; as earlier versions do it without what
+// follows it.
+void mark_synced(const std::filesystem::path& log, uint64_t bytes, bool is_tagged = true) {
   const uint64_t number = number_of(log);
   std::string mark;
   append_le64(&mark, number);
   append_le64(&mark, bytes);
   append_le64(&mark, number ^ ~bytes);
+  if (is_tagged) append_le64(&mark, ~(number * 0x9e3779b97f4a7c15u ^ bytes));
   const std::filesystem::path path = log.parent_path() / "SYNCED";
   std::ofstream(path, std::ios::binary) << mark << std::string(4096 - mark.size(), 0) << mark;
 }
@@ -146,7 +148,18 @@ TEST_CASE("a log behind one that was not synced") {
     CHECK(std::filesystem::file_size(newest) == all);
   }
   SECTION("stays when an older version wrote it, which synced that one first") {
-    mark_synced(second, before / 4);
+    mark_synced(second, before / 4, /*is_tagged=*/false);
+    if (GENERATE(false, true)) link(second, first, 0);  // which a newer one has left
+    CHECK(sizes() == std::pair(before, all));
+  }
+  SECTION("stays when the link is damaged, or SYNCED is no file") {
+    const std::filesystem::path synced = directory.file("SYNCED");
+    if (GENERATE(false, true)) {
+      overwrite(synced, 8192, "damage");
+    } else {
+      std::filesystem::remove(synced);
+      std::filesystem::create_directory(synced);
+    }
     CHECK(sizes() == std::pair(before, all));
   }
 }
