@@ -56,7 +56,7 @@ class Syncer {
   bool unsynced_ = false;
   Clock::time_point oldest_unsynced_;  // of what the next sync is for
   bool syncing_ = false;
-  bool gave_up_ = false;  // once more was synced after the engine had failed
+  bool gave_up_ = false;             // once more was synced after the engine had failed
   Clock::time_point syncing_since_;  // the oldest commit that the running sync is for
   std::vector<Then> waiting_;        // for the next sync
   std::vector<Then> being_synced_;   // for the running one
