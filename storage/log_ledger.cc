@@ -208,7 +208,7 @@ Status LogLedger::before_append(Log& log) {
 bool LogLedger::link(const std::vector<std::shared_ptr<Log>>& before, Log& log) {
   if (before.empty() || !links_) return false;
   Log& last = *before.back();
-  if (last.torn || settled_ < last.number) return false;
+  if (last.torn || !last.named || settled_ < last.number) return false;
   last.followed = true;
   const LogLink link = {.log = log.number, .before = last.number, .before_bytes = last.written};
   return write_at(mark_fd_, encode(link), kLinkPlace);

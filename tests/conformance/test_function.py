@@ -155,6 +155,13 @@ def test_delete_flush_list(both):
     both("FUNCTION", "NOTHING")
 
 
+def test_stats_come_behind_what_was_sent_before(empty_pair):
+    """In one pipeline: STATS is answered while others run, but not before its own connection's changes."""
+    commands = [("FUNCTION", "FLUSH"), ("FUNCTION", "LOAD", ONE), ("FUNCTION", "STATS"), ("FUNCTION", "FLUSH"), ("FUNCTION", "STATS")] * 20
+    expected, actual = (admin.pipeline(commands) for admin in empty_pair.admins)
+    assert actual == expected
+
+
 def test_dumps(empty_pair, both):
     redis, other = (server.client() for server in empty_pair.servers)
     both("FUNCTION", "DUMP")

@@ -1,13 +1,16 @@
 // RocksDB on a disk that fails: a failing fsync, and a full disk that gets space again.
+#include <fmt/format.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "storage/log_ledger.h"
 #include "storage/rocksdb/rocksdb_engine.h"
 #include "tests/storage/faulty_engine.h"
 
@@ -179,6 +182,20 @@ TEST_CASE("RocksDB: the first refusal says so when only a restart helps") {
   CHECK((*engine)->health() == Health::kUndecided);
   engine.reopen();
   CHECK(engine->scan(kMeta).size() == records);
+}
+
+TEST_CASE("RocksDB: what was answered before it failed for good can still be synced") {
+  FaultyEngine engine;
+  engine.set_faults("no-rename");
+  (void)write_until_refused(engine);
+  REQUIRE((*engine)->health() == Health::kUndecided);
+  engine.set_faults("");
+  CHECK((*engine)->sync().code() == Status::Code::kIo);  // it takes no more for all that
+  const std::string directory = engine->options().path;
+  SyncedMark mark;
+  REQUIRE(read_synced_mark(directory, &mark));
+  CHECK(mark.bytes > 0);
+  CHECK(mark.bytes == std::filesystem::file_size(directory + fmt::format("/{:06}.log", mark.log)));
 }
 
 TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading") {
