@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in
-  "") needs=build targets="ingot-server ingot-check ingot-repair" ;;
+  "") needs=build targets="ingot-server ingot-check ingot-repair ingot-backup ingot-import" ;;
   bench) needs=bench targets="ingot-server generator probe slowdisk" ;;
   *) echo "usage: deps/build.sh [bench]" >&2; exit 2 ;;
 esac

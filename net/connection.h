@@ -47,6 +47,9 @@ class BodySource {
   // Asked twice a second while the client is slow to read: true cuts the connection. For bodies
   // that hold on to something which must not be held for long.
   virtual bool expired() { return false; }
+  // Whether it goes on for as long as the connection lives: what the client sends is read
+  // meanwhile, and nothing will ever be sent behind it.
+  virtual bool is_endless() const { return false; }
 };
 
 class Connection {

@@ -66,7 +66,8 @@ void ConnectionImpl::finish_if_done() {
   const bool waits_in_vain = lost_ && idle_exempt_;
   if (closed_ || !(eof_ || closing_ || waits_in_vain)) return;
   const bool work_to_come = busy_ && !idle_exempt_ && !closing_;
-  if (work_to_come || !queue_.empty() || !out_.empty()) return;
+  const bool more_to_send = !queue_.empty() && !queue_.has_endless_body();
+  if (work_to_come || more_to_send || !out_.empty()) return;
   close_for(eof_ || lost_ ? "Client closed connection"
                           : "Closed by the server after its last reply");
 }

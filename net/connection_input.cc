@@ -73,6 +73,7 @@ void ConnectionImpl::read_some() {
   if (is_would_block(error)) {
     parser_.release_if_empty();
     if (tls_ && tls_->read_waits_for_room()) arm_write();
+    if (tls_) account_input();
     return arm_read();
   }
   if (error) return on_read_error(error);
@@ -260,7 +261,8 @@ void ConnectionImpl::hold_input(uint64_t bytes) {
 
 void ConnectionImpl::account_input() {
   const uint64_t piece = diversion_ ? diversion_->piece.capacity() : 0;
-  const uint64_t held = parser_.capacity() + piece + kept_input_;
+  const uint64_t half_record = tls_ ? tls_->held_bytes() : 0;
+  const uint64_t held = parser_.capacity() + piece + half_record + kept_input_;
   if (held == 0 && accounted_input_ == 0) return;
   loop_.state().query_bytes.fetch_add(held - accounted_input_, std::memory_order_relaxed);
   accounted_input_ = held;

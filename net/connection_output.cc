@@ -159,13 +159,13 @@ void ConnectionImpl::settle_output() {
   if (closed_) return;
   const uint64_t pending = queue_.bytes();
   if (!output_paused_) {
-    output_paused_ = pending > kOutputPauseBytes || queue_.has_body();
-  } else if (pending < kOutputPauseBytes / 2 && !queue_.has_body()) {
+    output_paused_ = pending > kOutputPauseBytes || queue_.has_ending_body();
+  } else if (pending < kOutputPauseBytes / 2 && !queue_.has_ending_body()) {
     output_paused_ = false;
     announce_drained();
     resume_input();
   }
-  if (queue_.empty()) finish_if_done();
+  if (queue_.empty() || queue_.has_endless_body()) finish_if_done();
 }
 
 void ConnectionImpl::account_output() {

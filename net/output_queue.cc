@@ -34,8 +34,9 @@ void OutputQueue::append_shared(SharedBytes bytes) {
 }
 
 void OutputQueue::append_body(std::unique_ptr<BodySource> body) {
-  segments_.push_back({.bytes = {}, .body = std::move(body)});
   ++bodies_;
+  if (!body->is_endless()) ++ending_bodies_;
+  segments_.push_back({.bytes = {}, .body = std::move(body)});
 }
 
 BodySource* OutputQueue::hungry_body() const {
@@ -59,6 +60,7 @@ bool OutputQueue::has_expired_body() const {
 std::unique_ptr<BodySource> OutputQueue::end_body() {
   auto body = std::move(segments_[head_].body);
   --bodies_;
+  if (!body->is_endless()) --ending_bodies_;
   drop_front();
   return body;
 }

@@ -24,6 +24,8 @@ class OutputQueue {
   uint64_t bytes() const { return bytes_; }                 // held in memory and not sent
   uint64_t shared_bytes() const { return shared_bytes_; }   // of these, what others may hold, too
   bool has_body() const { return bodies_ > 0; }
+  bool has_ending_body() const { return ending_bodies_ > 0; }
+  bool has_endless_body() const { return bodies_ > ending_bodies_; }
 
   // Takes all of `bytes` but its first `sent` bytes.
   void append(std::string&& bytes, size_t sent);
@@ -58,6 +60,7 @@ class OutputQueue {
   std::vector<Segment> segments_;  // those before head_ are done
   size_t head_ = 0;
   size_t bodies_ = 0;
+  size_t ending_bodies_ = 0;  // of them, those that are not endless
   uint64_t bytes_ = 0;
   uint64_t shared_bytes_ = 0;
 };

@@ -70,6 +70,8 @@ class RespParser {
 
   // Input held for the command that is not complete, its arguments' table included.
   size_t held_bytes() const;
+  // Of the command that is not complete, as many as have come.
+  size_t incomplete_bytes() const { return end_ - command_start_; }
   size_t capacity() const { return batch_ ? batch_->bytes() : 0; }
 
  private:

@@ -1,10 +1,12 @@
 // Asynchronous operations of Boost.Asio, each run to its end or to its deadline.
 #include "net/sync_client.h"
 
+#include <sys/un.h>
+
 #include <algorithm>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read_until.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <future>
@@ -18,6 +20,7 @@ namespace ingot::net {
 namespace {
 
 using asio::ip::tcp;
+using Endpoints = std::vector<asio::generic::stream_protocol::endpoint>;
 
 constexpr size_t kLineBytesMax = 64 * 1024;
 constexpr size_t kPieceBytes = 64 * 1024;            // sent under one deadline
@@ -28,16 +31,19 @@ std::chrono::milliseconds duration(int64_t timeout_ms) {
 }
 
 // A name is looked up on a thread that may outlive this call: the resolver knows no deadline.
-std::vector<tcp::endpoint> resolve(const std::string& host, uint16_t port, int64_t timeout_ms) {
+Endpoints resolve(const std::string& host, uint16_t port, int64_t timeout_ms) {
   ErrorCode error;
   const auto address = asio::ip::make_address(host, error);
   if (!error) return {tcp::endpoint(address, port)};
   if (host.empty()) return {};  // to the resolver that would be this machine
-  std::packaged_task<std::vector<tcp::endpoint>()> look_up([host, port] {
+  std::packaged_task<Endpoints()> look_up([host, port] {
     asio::io_context context;
     ErrorCode ignored;
-    const auto found = tcp::resolver(context).resolve(host, std::to_string(port), ignored);
-    return std::vector<tcp::endpoint>(found.begin(), found.end());
+    Endpoints found;
+    for (const auto& entry : tcp::resolver(context).resolve(host, std::to_string(port), ignored)) {
+      found.emplace_back(entry.endpoint());
+    }
+    return found;
   });
   auto found = look_up.get_future();
   std::thread(std::move(look_up)).detach();
@@ -60,9 +66,28 @@ class SyncClient::Impl {
     return false;
   }
 
+  // Whatever comes next behind what has come already.
+  bool fill(int64_t timeout_ms) {
+    input_.erase(0, std::exchange(taken_, 0));
+    const size_t had = input_.size();
+    input_.resize(had + kPieceBytes);
+    ErrorCode error;
+    size_t came = 0;
+    socket_.async_read_some(asio::buffer(input_.data() + had, kPieceBytes),
+                            [&](const ErrorCode& outcome, size_t bytes) {
+                              error = outcome;
+                              came = bytes;
+                            });
+    const bool ended_well = finish(timeout_ms, error);
+    input_.resize(had + came);
+    return ended_well;
+  }
+  std::string_view input() const { return std::string_view(input_).substr(taken_); }
+
   asio::io_context context_{1};
-  tcp::socket socket_{context_};
+  Socket socket_{context_.get_executor()};
   std::string input_;
+  size_t taken_ = 0;  // of input_
 };
 
 SyncClient::SyncClient() : impl_(std::make_unique<Impl>()) {}
@@ -70,7 +95,7 @@ SyncClient::~SyncClient() = default;
 
 SyncClient::Reached SyncClient::connect(const std::string& host, uint16_t port,
                                         int64_t timeout_ms) {
-  const std::vector<tcp::endpoint> endpoints = resolve(host, port, timeout_ms);
+  const Endpoints endpoints = resolve(host, port, timeout_ms);
   if (endpoints.empty()) return Reached::kNot;
   ErrorCode error;
   asio::async_connect(impl_->socket_, endpoints,
@@ -83,6 +108,13 @@ SyncClient::Reached SyncClient::connect(const std::string& host, uint16_t port,
   }
   impl_->socket_.set_option(tcp::no_delay(true), error);
   return Reached::kYes;
+}
+
+SyncClient::Reached SyncClient::connect_unix(const std::string& path) {
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return Reached::kNot;  // no socket has it
+  ErrorCode error;
+  impl_->socket_.connect(asio::local::stream_protocol::endpoint(path), error);
+  return error ? Reached::kNot : Reached::kYes;
 }
 
 bool SyncClient::send(std::string_view bytes, int64_t timeout_ms) {
@@ -98,17 +130,25 @@ bool SyncClient::send(std::string_view bytes, int64_t timeout_ms) {
 }
 
 bool SyncClient::read_line(std::string* line, int64_t timeout_ms) {
-  ErrorCode error;
   size_t length = 0;
-  asio::async_read_until(impl_->socket_, asio::dynamic_buffer(impl_->input_, kLineBytesMax), "\r\n",
-                         [&](const ErrorCode& outcome, size_t bytes) {
-                           error = outcome;
-                           length = bytes;
-                         });
-  if (!impl_->finish(timeout_ms, error)) return false;
-  line->assign(impl_->input_, 0, length - 2);
-  impl_->input_.erase(0, length);
+  while ((length = impl_->input().find('\n')) == std::string_view::npos) {
+    if (impl_->input().size() > kLineBytesMax || !impl_->fill(timeout_ms)) return false;
+  }
+  *line = impl_->input().substr(0, length);
+  if (line->ends_with('\r')) line->pop_back();
+  impl_->taken_ += length + 1;
   return true;
+}
+
+bool SyncClient::read_bytes(size_t count, std::string* bytes, int64_t timeout_ms) {
+  bytes->clear();
+  while (true) {
+    const std::string_view more = impl_->input().substr(0, count - bytes->size());
+    bytes->append(more);
+    impl_->taken_ += more.size();
+    if (bytes->size() == count) return true;
+    if (!impl_->fill(timeout_ms)) return false;
+  }
 }
 
 }  // namespace ingot::net

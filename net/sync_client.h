@@ -1,7 +1,8 @@
-// A connection to another server, for the few commands that talk to one (MIGRATE). It blocks its
-// caller, so it belongs on a thread that may wait. One thread at a time.
+// A connection to another server, for what talks to one: MIGRATE, and the tools beside the server.
+// It blocks its caller, so it belongs on a thread that may wait. One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,11 +25,16 @@ class SyncClient {
 
   // `host`: an address or a name. Timeouts are more than 0.
   [[nodiscard]] Reached connect(const std::string& host, uint16_t port, int64_t timeout_ms);
-  // Both are false on an error, when the peer hangs up, and when nothing moves for so long; then
-  // the connection is of no more use.
+  // To the socket `path` of this machine.
+  [[nodiscard]] Reached connect_unix(const std::string& path);
+  // All three are false on an error, when the peer hangs up, and when nothing moves for so long;
+  // then the connection is of no more use.
   [[nodiscard]] bool send(std::string_view bytes, int64_t timeout_ms);
-  // The next line, without its end. Fails for one that is longer than any status reply.
+  // The next line, without its end (a line feed, with or without a carriage return before it).
+  // Fails for one that is longer than any status reply.
   [[nodiscard]] bool read_line(std::string* line, int64_t timeout_ms);
+  // The next `count` bytes.
+  [[nodiscard]] bool read_bytes(size_t count, std::string* bytes, int64_t timeout_ms);
 
  private:
   class Impl;

@@ -94,6 +94,7 @@ int verify_mode(TlsOptions::ClientCertificates wanted) {
 class TlsContext::Impl {
  public:
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> ctx{nullptr, SSL_CTX_free};
+  bool is_client = false;
 
   // Empty, or what is wrong.
   std::string set_up(const TlsOptions& options) {
@@ -101,12 +102,14 @@ class TlsContext::Impl {
     if (options.cert_file.empty()) return "No tls-cert-file configured!";
     if (options.key_file.empty()) return "No tls-key-file configured!";
     const bool no_ca = options.ca_cert_file.empty() && options.ca_cert_dir.empty();
-    if (options.client_certificates != ClientCertificates::kNo && no_ca) {
+    const bool asks = options.is_client || options.client_certificates != ClientCertificates::kNo;
+    if (asks && no_ca) {
       return "Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-cluster, "
              "tls-replication or tls-auth-clients are enabled!";
     }
     ERR_clear_error();
-    ctx.reset(SSL_CTX_new(TLS_server_method()));
+    is_client = options.is_client;
+    ctx.reset(SSL_CTX_new(is_client ? TLS_client_method() : TLS_server_method()));
     if (!ctx) return openssl_error();
     if (!use_protocols(ctx.get(), options.protocols)) {
       return "Invalid tls-protocols specified. Use a combination of 'TLSv1', 'TLSv1.1', 'TLSv1.2' "
@@ -121,13 +124,14 @@ class TlsContext::Impl {
     SSL_CTX_set_mode(ctx.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
                                     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     cache_sessions(options);
-    SSL_CTX_set_verify(ctx.get(), verify_mode(options.client_certificates), nullptr);
+    const int verify = is_client ? SSL_VERIFY_PEER : verify_mode(options.client_certificates);
+    SSL_CTX_set_verify(ctx.get(), verify, nullptr);
     return read_files(options);
   }
 
  private:
   void cache_sessions(const TlsOptions& options) {
-    if (!options.session_caching) {
+    if (!options.session_caching || is_client) {
       SSL_CTX_set_session_cache_mode(ctx.get(), SSL_SESS_CACHE_OFF);
       return;
     }
@@ -188,9 +192,9 @@ std::expected<std::shared_ptr<const TlsContext>, std::string> TlsContext::make(
 
 class TlsStream::Session {
  public:
-  Session(SSL_CTX* ctx, int fd) : ssl(SSL_new(ctx), SSL_free) {
+  Session(SSL_CTX* ctx, int fd, bool is_client) : ssl(SSL_new(ctx), SSL_free) {
     if (ssl && SSL_set_fd(ssl.get(), fd) == 1) {
-      SSL_set_accept_state(ssl.get());
+      is_client ? SSL_set_connect_state(ssl.get()) : SSL_set_accept_state(ssl.get());
     } else {
       ssl.reset();  // out of memory
     }
@@ -230,7 +234,8 @@ bool TlsStream::is_established() const {
 
 size_t TlsStream::read_some(void* data, size_t bytes, ErrorCode& error) {
   if (!session_) {
-    session_ = std::make_unique<Session>(context_->impl_->ctx.get(), fd_);
+    const TlsContext::Impl& context = *context_->impl_;
+    session_ = std::make_unique<Session>(context.ctx.get(), fd_, context.is_client);
     context_ = nullptr;
   }
   SSL* const ssl = session_->ssl.get();
@@ -262,6 +267,11 @@ size_t TlsStream::write_some(const void* data, size_t bytes, ErrorCode& error) {
 
 bool TlsStream::has_input() const {
   return !starved_ && session_ && session_->ssl && SSL_pending(session_->ssl.get()) > 0;
+}
+
+size_t TlsStream::held_bytes() const {
+  return is_established() && SSL_has_pending(session_->ssl.get()) != 0 ? SSL3_RT_MAX_PACKET_SIZE
+                                                                       : 0;
 }
 
 void TlsStream::say_goodbye() {

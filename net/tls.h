@@ -1,5 +1,5 @@
-// TLS on accepted sockets: what a server offers (TlsContext), and one connection's side of it
-// (TlsStream). OpenSSL stays in tls.cc.
+// TLS on sockets: what a server offers or a client asks for (TlsContext), and one side of a
+// connection (TlsStream). OpenSSL stays in tls.cc.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,8 @@ class TlsStream {
   bool is_established() const;
   // There is input that the socket will not announce.
   bool has_input() const;
+  // What a record takes that has not come as a whole.
+  size_t held_bytes() const;
   // The last read could not go on before the socket takes more, the last write not before there is
   // input: the other direction has to be waited for.
   bool read_waits_for_room() const { return read_waits_for_room_; }

@@ -16,6 +16,7 @@ struct TlsOptions {
   std::string ca_cert_file;  // whose client certificates are taken
   std::string ca_cert_dir;
   ClientCertificates client_certificates = ClientCertificates::kRequired;
+  bool is_client = false;    // for connecting: then the server's certificate is always asked for
   std::string protocols;     // "TLSv1.2 TLSv1.3"; empty: these
   std::string ciphers;       // up to TLS 1.2; empty: OpenSSL's
   std::string ciphersuites;  // of TLS 1.3

@@ -132,13 +132,16 @@ void Overlay::rollback(Savepoint savepoint) {
   }
 }
 
-std::vector<std::pair<SpaceKey, Overlay::Change>> Overlay::sorted_changes() const {
-  std::vector<std::pair<SpaceKey, Change>> sorted(changes_.begin(), changes_.end());
-  std::ranges::sort(sorted, {}, [](const auto& each) { return each.first; });
-  return sorted;
-}
-
 namespace {
+
+// Eight bytes of a key from `begin` on, as a number that is ordered as they are.
+uint64_t bytes_of(std::string_view key, size_t begin) {
+  constexpr size_t kBytes = sizeof(uint64_t);
+  if (key.size() >= begin + kBytes) return read_be64(key.substr(begin));
+  char bytes[kBytes] = {};
+  if (key.size() > begin) std::memcpy(bytes, key.data() + begin, key.size() - begin);
+  return read_be64({bytes, kBytes});
+}
 
 bool is_element(const SpaceKey& at) {
   return at.space == Space::kData || at.space == Space::kOrder;
@@ -146,8 +149,34 @@ bool is_element(const SpaceKey& at) {
 
 }  // namespace
 
+// Most keys differ within the sixteen bytes that are compared as numbers.
+std::vector<const Overlay::Changes::value_type*> Overlay::sorted_changes() const {
+  struct Placed {
+    Space space;
+    uint64_t head, next;
+    const Changes::value_type* change;
+  };
+  std::vector<Placed> placed;
+  placed.reserve(changes_.size());
+  for (const auto& change : changes_) {
+    const SpaceKey& at = change.first;
+    placed.push_back({at.space, bytes_of(at.key, 0), bytes_of(at.key, 8), &change});
+  }
+  std::ranges::sort(placed, [](const Placed& a, const Placed& b) {
+    if (a.space != b.space) return a.space < b.space;
+    if (a.head != b.head) return a.head < b.head;
+    if (a.next != b.next) return a.next < b.next;
+    return a.change->first.key < b.change->first.key;
+  });
+  std::vector<const Changes::value_type*> sorted;
+  sorted.reserve(placed.size());
+  for (const Placed& each : placed) sorted.push_back(each.change);
+  return sorted;
+}
+
 void Overlay::each_element(const EachChange& each) const {
-  for (const auto& [at, change] : sorted_changes()) {
+  for (const auto* changed : sorted_changes()) {
+    const auto& [at, change] = *changed;
     if (is_element(at)) each(at.space, at.key, change.removed ? nullptr : &change.value);
   }
 }
@@ -172,7 +201,9 @@ void Overlay::take_elements(const EachChange& each) {
 }
 
 void Overlay::write_to(Batch* batch) const {
-  for (const auto& [at, change] : sorted_changes()) {
+  for (const auto* changed : sorted_changes()) {
+    const auto& [at, change] = *changed;
+    if (change.removed && change.is_new) continue;  // came and went: the engine never had it
     change.removed ? batch->remove(at.space, at.key) : batch->put(at.space, at.key, change.value);
   }
 }
@@ -195,16 +226,20 @@ void Overlay::read_ahead(Space space, std::string_view lower, std::string_view u
 
 void Overlay::begin_cache_changes() {
   if (cache_ == nullptr) return;
+  changing_.clear();
   for (const auto& [at, change] : changes_) {
-    if (RecordCache::takes(at.space) && !change.is_new) cache_->begin_change(at);
+    if (RecordCache::takes(at.space) && !change.is_new) {
+      changing_.push_back(cache_->begin_change(at));
+    }
   }
 }
 
 void Overlay::end_cache_changes(bool committed) {
   if (cache_ == nullptr) return;
+  auto changing = changing_.begin();
   for (const auto& [at, change] : changes_) {
     if (!RecordCache::takes(at.space) || change.is_new) continue;
-    cache_->end_change(at, committed && !change.removed ? change.value : "");
+    cache_->end_change(at, *changing++, committed && !change.removed ? change.value : "");
   }
 }
 

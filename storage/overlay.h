@@ -118,7 +118,7 @@ class Overlay : public Reader {
   void change(Space space, std::string_view key, Change change);
   const Change* changed(const HashedKey& key) const;
   Lookup look_up(Space space, std::string_view key, Tier tier, std::string* value, Status* status);
-  std::vector<std::pair<SpaceKey, Change>> sorted_changes() const;
+  std::vector<const Changes::value_type*> sorted_changes() const;
   // The changed keys of all spaces in order, built on first use.
   const std::set<SpaceKey>& order();
 
@@ -128,6 +128,7 @@ class Overlay : public Reader {
   Tier tier_;
   Arena arena_;
   Changes changes_;
+  std::vector<RecordCache::Changing> changing_;  // as the changes follow on each other
   std::vector<Undo> undo_;
   std::set<SpaceKey> order_;
   bool ordered_ = false;

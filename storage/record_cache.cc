@@ -39,39 +39,46 @@ bool RecordCache::get(const HashedKey& key, std::string* value, Ticket* ticket) 
 void RecordCache::fill(const HashedKey& key, std::string_view value, Ticket ticket) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  if (shard.changing == 0 && shard.changes == ticket) set(shard, key, value);
+  if (shard.changing == 0 && shard.changes == ticket) {
+    set(shard, find(shard, key), key, value);
+  }
 }
 
 void RecordCache::add(const HashedKey& key, std::string_view value) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  set(shard, key, value);
+  set(shard, find(shard, key), key, value);
 }
 
-void RecordCache::begin_change(const HashedKey& key) {
+RecordCache::Changing RecordCache::begin_change(const HashedKey& key) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   ++shard.changes;
   ++shard.changing;
-  if (Entry* entry = find(shard, key)) entry->changing = true;
+  Entry* entry = find(shard, key);
+  if (entry != nullptr) entry->changing = true;
+  return entry;
 }
 
-void RecordCache::end_change(const HashedKey& key, std::string_view value) {
+// Nobody has filled in meanwhile what was not there.
+void RecordCache::end_change(const HashedKey& key, Changing changing, std::string_view value) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   --shard.changing;
   ++shard.changes;  // what was read in between may be the old record
-  set(shard, key, value);
+  set(shard, changing, key, value);
+  make_room(shard);
 }
 
-void RecordCache::set(Shard& shard, const HashedKey& key, std::string_view value) {
-  if (Entry* entry = find(shard, key)) {
-    if (value.size() == entry->value_bytes) {
-      std::memcpy(entry->value(), value.data(), value.size());
-      entry->changing = false;
+// `old`: the record's entry; null: it has none.
+void RecordCache::set(Shard& shard, Entry* old, const HashedKey& key, std::string_view value) {
+  if (old != nullptr) {
+    if (value.size() == old->value_bytes) {
+      std::memcpy(old->value(), value.data(), value.size());
+      old->changing = false;
       return;
     }
-    drop(shard, entry);
+    drop(shard, old);
   }
   if (value.empty() || key.key.size() + value.size() > kRecordBytesMax) return;
   if (shard_bytes_max_.load(std::memory_order_relaxed) == 0) return;
@@ -91,9 +98,11 @@ void RecordCache::set(Shard& shard, const HashedKey& key, std::string_view value
 }
 
 void RecordCache::make_room(Shard& shard) {
-  while (shard.bytes > shard_bytes_max_.load(std::memory_order_relaxed) && !shard.queue.empty()) {
+  // Once round makes all unused; those that are changing stay.
+  for (size_t turns = 2 * shard.queue.size();
+       turns > 0 && shard.bytes > shard_bytes_max_.load(std::memory_order_relaxed); --turns) {
     Entry& oldest = shard.queue.front();
-    if (oldest.used) {
+    if (oldest.used || oldest.changing) {
       oldest.used = false;
       shard.queue.splice(shard.queue.end(), shard.queue, shard.queue.begin());
     } else {
@@ -118,9 +127,8 @@ void RecordCache::set_capacity(uint64_t bytes) {
   }
 }
 
-void RecordCache::clear() {
+RecordCache::~RecordCache() {
   for (Shard& shard : shards_) {
-    const std::lock_guard lock(shard.mutex);
     while (!shard.queue.empty()) drop(shard, &shard.queue.front());
   }
 }

@@ -24,12 +24,14 @@
 namespace ingot::storage {
 
 class RecordCache {
+  struct Entry;
+
  public:
   // Longer records are left to the engine: they would push out many short ones.
   static constexpr size_t kRecordBytesMax = 2048;
 
   explicit RecordCache(uint64_t capacity_bytes) { set_capacity(capacity_bytes); }
-  ~RecordCache() { clear(); }
+  ~RecordCache();
   RecordCache(const RecordCache&) = delete;
   RecordCache& operator=(const RecordCache&) = delete;
 
@@ -47,13 +49,14 @@ class RecordCache {
   // By who changes the records, between changes: what the engine has.
   void add(const HashedKey& key, std::string_view value);
 
-  void begin_change(const HashedKey& key);
+  // What begin_change() has found, for the end_change() of the same record.
+  using Changing = Entry*;
+  Changing begin_change(const HashedKey& key);
   // `value` empty: the record was removed, or nobody knows what it is now.
-  void end_change(const HashedKey& key, std::string_view value);
+  void end_change(const HashedKey& key, Changing changing, std::string_view value);
 
   // Takes effect as records are added. 0: holds nothing.
   void set_capacity(uint64_t bytes);
-  void clear();
 
   uint64_t bytes() const;
   uint64_t hits() const { return hits_.load(std::memory_order_relaxed); }
@@ -67,7 +70,7 @@ class RecordCache {
     uint16_t value_bytes;
     Space space;
     bool used;      // since it was last considered for eviction
-    bool changing;  // the value is not to be seen
+    bool changing;  // the value is not to be seen, and the entry stays where it is
 
     char* data() { return reinterpret_cast<char*>(this + 1); }
     char* value() { return data() + key_bytes; }
@@ -101,7 +104,7 @@ class RecordCache {
 
   Shard& shard_of(const HashedKey& key);
   static Entry* find(Shard& shard, const HashedKey& key);
-  void set(Shard& shard, const HashedKey& key, std::string_view value);
+  void set(Shard& shard, Entry* old, const HashedKey& key, std::string_view value);
   static void drop(Shard& shard, Entry* entry);
   void make_room(Shard& shard);
 

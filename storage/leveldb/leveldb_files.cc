@@ -203,6 +203,35 @@ class TableFile : public leveldb::WritableFile {
   std::string buffer_;
 };
 
+namespace {
+
+class TableReads : public leveldb::RandomAccessFile {
+ public:
+  TableReads(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~TableReads() override { close(fd_); }
+
+  leveldb::Status Read(uint64_t offset, size_t count, leveldb::Slice* result,
+                       char* scratch) const override {
+    size_t done = 0;
+    while (done < count) {
+      const ssize_t got =
+          pread(fd_, scratch + done, count - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failed(path_);
+      if (got == 0) break;
+      done += static_cast<size_t>(got);
+    }
+    *result = leveldb::Slice(scratch, done);
+    return leveldb::Status::OK();
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+};
+
+}  // namespace
+
 LeveldbEnv::LeveldbEnv(Disk* disk, LogLedger* ledger, std::function<void()> on_hunger)
     : EnvWrapper(leveldb::Env::Default()),
       disk_(disk),
@@ -244,6 +273,15 @@ leveldb::Status LeveldbEnv::GetChildren(const std::string& path, std::vector<std
     names->push_back(at->path().filename());
   }
   return error ? leveldb::Status::IOError(path, error.message()) : leveldb::Status::OK();
+}
+
+leveldb::Status LeveldbEnv::NewRandomAccessFile(const std::string& path,
+                                                leveldb::RandomAccessFile** file) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return leveldb::Status::NotFound(path, std::strerror(errno));
+  if (fd < 0) return failed(path);
+  *file = new TableReads(path, fd);
+  return leveldb::Status::OK();
 }
 
 leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** file) {

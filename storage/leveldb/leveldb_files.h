@@ -51,6 +51,9 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   // and remove the old one's files.
   bool FileExists(const std::string& path) override;
   leveldb::Status GetChildren(const std::string& path, std::vector<std::string>* names) override;
+  // LevelDB's own maps tables into memory, where a disk that cannot read ends the process.
+  leveldb::Status NewRandomAccessFile(const std::string& path,
+                                      leveldb::RandomAccessFile** file) override;
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   leveldb::Status RemoveFile(const std::string& path) override;
