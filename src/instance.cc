@@ -10,15 +10,20 @@
 
 #include "src/access/user_file.h"
 #include "src/commands/families.h"
+#include "src/data/change_stream.h"
 #include "src/data/collector.h"
 #include "src/data/reader_pool.h"
 #include "src/exec/session.h"
 #include "src/exec/writer.h"
 #include "src/metrics/log.h"
 #include "src/metrics/sampler.h"
+#include "src/replication/failover.h"
+#include "src/replication/link_keeper.h"
+#include "src/replication/master.h"
 #include "src/script/stored_libraries.h"
 #include "src/server/compactor.h"
 #include "src/server/disk_guard.h"
+#include "src/server/first_load.h"
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
 #include "src/server/metrics_page.h"
@@ -27,7 +32,6 @@
 #include "src/server/saver.h"
 #include "src/server/ticker.h"
 #include "src/server/ttl_sampler.h"
-#include "src/settings/setting_values.h"
 #include "src/types/key_cursor.h"
 
 namespace ingot {
@@ -53,25 +57,6 @@ exec::FsyncPolicy policy_of(settings::AppendFsync setting) {
       return exec::FsyncPolicy::kNever;
   }
   return exec::FsyncPolicy::kEverySecond;
-}
-
-// Data of Redis beside none of our own: who starts us here expects to find them.
-std::optional<std::string> redis_files_passed_over(const settings::Settings& settings) {
-  std::error_code ignored;
-  const std::filesystem::path dir = settings.dir;
-  const auto is_there = [&](const std::filesystem::path& path) {
-    const auto is_empty = std::filesystem::is_empty(path, ignored);
-    return !ignored && !is_empty;
-  };
-  if (settings.ignore_redis_files || is_there(settings::data_path(settings))) return std::nullopt;
-  for (const std::string_view name : {"dbfilename", "appenddirname", "appendfilename"}) {
-    const std::string file = settings::print_value(*settings::find_setting(name).row, settings);
-    if (!is_there(dir / file)) continue;
-    return "There are data of Redis in " + (dir / file).string() +
-           ", which Ingot cannot load yet, and none of its own. Move them away, or start empty "
-           "beside them with 'ignore-redis-files yes'.";
-  }
-  return std::nullopt;
 }
 
 bool is_protected(const settings::Settings& settings, const access::Users& users) {
@@ -134,7 +119,6 @@ Instance::~Instance() {
 
 std::optional<std::string> Instance::open() {
   auto settings = config_.settings();
-  if (auto error = redis_files_passed_over(*settings)) return error;
   auto families = commands::all_families();
   if (auto error = contract::Table::check_renames(families, settings->renamed_commands)) {
     return error;
@@ -148,6 +132,8 @@ std::optional<std::string> Instance::open() {
     metrics::log::warning("Only {} files can be open at a time; {} are needed for maxclients {}",
                           files, wanted_files, settings->maxclients);
   }
+  server::FirstLoad first_load(*settings);
+  if (auto error = first_load.prepare()) return error;
   if (auto error = open_data(*settings)) return error;
   if (auto error = open_readers(*settings)) return error;
   build_services(*settings);
@@ -166,11 +152,13 @@ std::optional<std::string> Instance::open() {
   config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
     return apply(before, after);
   });
+  // From the first group on: what expired here would be told in the master's stream. (Where that is
+  // off no master has been followed, and files of Redis may be loaded first.)
+  following_.writer = following_.asked = changes_->on() && !settings->master.host.empty();
   writer_->start();
   collector_->start();
-  sampler_ =
-      std::make_unique<server::Ticker>(std::chrono::milliseconds(metrics::Sampler::kPeriodMs),
-                                       [this] { server::take_sample(services_->data, *net_); });
+  sampler_ = std::make_unique<server::Ticker>(
+      std::chrono::milliseconds(metrics::Sampler::kPeriodMs), [this] { sample(); });
   ticker_ = std::make_unique<server::Ticker>(
       std::chrono::milliseconds(server::DiskGuard::kPeriodMs), [this] { tick(); });
   metrics_server_ = std::make_unique<net::HttpServer>(net::HttpPage{
@@ -182,8 +170,16 @@ std::optional<std::string> Instance::open() {
     return why;
   }
   startup_bytes_ = server::memory_usage().used;
+  services_->loading.start_s = now_ms() / 1000;
+  services_->loading.on = first_load.is_wanted();
+  // What is loaded must not come to stand over a master's data.
+  if (!first_load.is_wanted()) link_keeper_->start();
   net_->start();
-  return std::nullopt;
+  if (!first_load.is_wanted()) return std::nullopt;
+  auto failure = first_load.run(*services_, *writer_, [this] { return shutdown_requested(); });
+  if (!failure) link_keeper_->start();
+  services_->loading.on = failure.has_value();
+  return failure;
 }
 
 std::string Instance::make_metrics() {
@@ -195,7 +191,8 @@ std::string Instance::make_metrics() {
                                .net = *net_,
                                .keys = keys,
                                .settings = *config_.settings(),
-                               .ttl = *ttl_sampler_});
+                               .ttl = *ttl_sampler_,
+                               .checkpoints = saver_->space(checkpoint_plan(), *readers_)});
 }
 
 std::optional<std::string> Instance::open_data(const settings::Settings& settings) {
@@ -221,8 +218,13 @@ std::optional<std::string> Instance::open_data(const settings::Settings& setting
   store_ = data::Store::open(std::move(engine), settings.databases, system_now_ms, &status);
   if (store_ == nullptr) return "Can't open the data in " + options.path + ": " + status.message();
   store_->set_cache_capacity(server::share_out(settings, memory_limit_).record_bytes);
-  saver_ = std::make_unique<server::Saver>(
-      store_->engine(), stats_, settings::checkpoint_path(settings), system_now_ms() / 1000);
+  changes_ = data::ChangeStream::open(store_->engine(), settings::backlog_path(settings),
+                                      settings.repl_backlog_size,
+                                      /*follows=*/!settings.master.host.empty(), &status);
+  if (changes_ == nullptr) {
+    return "Can't open the data in " + options.path + ": " + status.message();
+  }
+  saver_ = std::make_unique<server::Saver>(store_->engine(), stats_, system_now_ms() / 1000);
   compactor_ = std::make_unique<server::Compactor>(store_->engine());
   cursors_ = std::make_unique<types::KeyCursors>();
   cursors_->load(store_->engine());
@@ -255,6 +257,7 @@ void Instance::build_services(const settings::Settings& settings) {
   services_.reset(new exec::Services{.data = {.store = *store_,
                                               .readers = *readers_,
                                               .collector = *collector_,
+                                              .changes = *changes_,
                                               .config = config_,
                                               .stats = stats_},
                                      .clients = clients_,
@@ -265,10 +268,17 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .tracking = tracking_,
                                      .couriers = couriers_,
                                      .scripts = scripts_,
-                                     .pause = pause_});
+                                     .pause = pause_,
+                                     .replicas = replicas_,
+                                     .following = following_});
   ttl_sampler_ = std::make_shared<server::TtlSampler>(services_->data);
   couriers_.want_events(settings.notify_keyspace_events);
   writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
+  replicas_.told = replicas_.changed = changes_->offset();
+  replicas_.on_ack = [this] { writer_->note_ack(); };
+  master_ = std::make_unique<replication::Master>(*services_, *writer_);
+  link_keeper_ = std::make_unique<replication::LinkKeeper>(*services_, *writer_);
+  failover_ = std::make_unique<replication::Failover>(*services_, *writer_, *link_keeper_);
   net_ = std::make_unique<net::Server>(net::ServerOptions{
       .io_threads = settings.io_threads,
       .welcome = [this](net::Connection& connection,
@@ -277,7 +287,8 @@ void Instance::build_services(const settings::Settings& settings) {
   std::vector<net::IoThread*> threads;
   for (int i = 0; i < net_->io_threads(); ++i) threads.push_back(&net_->thread(i));
   couriers_.serve(threads);
-  disk_guard_ = std::make_unique<server::DiskGuard>(store_->engine(), *collector_, *writer_);
+  disk_guard_ =
+      std::make_unique<server::DiskGuard>(store_->engine(), *collector_, *writer_, replicas_);
 }
 
 net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) {
@@ -350,6 +361,13 @@ void Instance::apply_limits(const settings::Settings& settings) {
   store_->access().count_uses({.on = settings::counts_uses(settings.maxmemory_policy),
                                .log_factor = static_cast<uint32_t>(settings.lfu_log_factor),
                                .decay_minutes = static_cast<uint32_t>(settings.lfu_decay_time)});
+  replicas_.min_to_write = settings.min_replicas_to_write;
+  replicas_.write_acks = static_cast<size_t>(settings.write_acks);
+  replicas_.write_acks_ms = settings.write_acks_timeout;
+  replicas_.max_lag_s = settings.min_replicas_max_lag;
+  changes_->set_backlog_limit(settings.repl_backlog_size);
+  following_.read_only = settings.replica_read_only;
+  following_.serves_stale = settings.replica_serve_stale_data;
   limits.idle_timeout_seconds = static_cast<uint32_t>(settings.timeout);
   limits.tcp_keepalive_seconds = static_cast<uint32_t>(settings.tcp_keepalive);
   stats_.slow_log.configure(settings.slowlog_log_slower_than,
@@ -425,20 +443,22 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   return std::nullopt;
 }
 
+void Instance::sample() {
+  server::take_sample(services_->data, *net_);
+  if (const auto waited = scripts_.busy_after(); waited.count() > 0) {
+    readers_->give_up_scripts(waited);
+  }
+}
+
 void Instance::tick() {
   auto settings = config_.settings();
   disk_guard_->tick(*settings);
+  failover_->tick();
+  master_->tick();
 }
 
 void Instance::wait() {
-  std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return shutdown_requested_; });
-}
-
-void Instance::request_shutdown() {
-  std::lock_guard lock(mutex_);
-  shutdown_requested_ = true;
-  wake_.notify_all();
+  departure_.wait(*services_, *writer_);
 }
 
 void Instance::close() {
@@ -449,6 +469,7 @@ void Instance::close() {
   metrics_server_.reset();
   scripts_.stop();  // nobody can wait for one that does not end
   if (net_) net_->stop(kStopGraceMs);
+  if (link_keeper_) link_keeper_->stop();
   if (writer_) writer_->stop();
   if (collector_) collector_->stop();
   compactor_.reset();

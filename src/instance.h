@@ -4,7 +4,6 @@
 // Threads: open(), RunningServer by any thread; close() by the one that opened.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,24 +14,34 @@
 #include "src/access/users.h"
 #include "src/contract/channels.h"
 #include "src/contract/client_registry.h"
+#include "src/contract/replicas.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
 #include "src/contract/tracking.h"
 #include "src/data/store.h"
 #include "src/exec/client_pause.h"
+#include "src/exec/following.h"
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
+#include "src/server/departure.h"
 #include "src/server/memory_limit.h"
+#include "src/server/saver.h"
 #include "src/settings/config.h"
 
 namespace ingot::data {
+class ChangeStream;
 class Collector;
 class ReaderPool;
 }  // namespace ingot::data
 namespace ingot::exec {
 class Writer;
 }
+namespace ingot::replication {
+class Master;
+class Failover;
+class LinkKeeper;
+}  // namespace ingot::replication
 namespace ingot::types {
 class KeyCursors;
 }
@@ -41,7 +50,6 @@ namespace ingot::server {
 class Compactor;
 class DiskGuard;
 class ReaderTuner;
-class Saver;
 class TtlSampler;
 class Ticker;
 }  // namespace ingot::server
@@ -53,14 +61,19 @@ class Instance : public contract::RunningServer {
   explicit Instance(settings::Config& config);
   ~Instance() override;  // close()
 
-  // Opens the data and the sockets. A sentence on failure.
+  // Opens the data and the sockets, and loads what Redis has left in an empty directory: that takes
+  // its time, clients hear meanwhile that it goes on, and request_shutdown() ends it. A sentence on
+  // failure.
   [[nodiscard]] std::optional<std::string> open();
-  // Until request_shutdown().
+  // Until it is to stop, and replicas have had their time.
   void wait();
   // Stops accepting, answers what is queued, flushes. Idempotent.
   void close();
 
-  void request_shutdown() override;
+  std::unique_ptr<net::BodySource> request_shutdown(bool now) override;
+  bool call_off_shutdown() override;
+  std::optional<int64_t> shutdown_left_ms() const override;
+  bool shutdown_requested() const { return departure_.is_asked_for(); }
   storage::Status save() override;
   bool save_in_background() override;
   bool saving() const override;
@@ -78,6 +91,16 @@ class Instance : public contract::RunningServer {
   void unwatch(uint64_t client_id) override;
   void set_active_expire(bool active) override;
   types::KeyCursors& cursors() override { return *cursors_; }
+  std::unique_ptr<net::BodySource> follow(contract::Client& client, contract::FollowRequest request,
+                                          std::string* error) override;
+  contract::Replicas& replicas() override { return replicas_; }
+  bool follow_master(std::string host, int port) override;
+  void follow_nobody() override;
+  std::string fail_over(contract::FailoverRequest request) override;
+  bool abort_failover() override;
+  std::string_view failover_state() const override;
+  std::optional<contract::MasterLink> master_link() const override;
+  int64_t stream_offset() const override;
   int64_t now_ms() const override { return store_->now_ms(); }
   const std::string& run_id() const override { return run_id_; }
   std::string replication_id() const override;
@@ -100,7 +123,9 @@ class Instance : public contract::RunningServer {
   std::optional<settings::Refusal> apply(const settings::Settings& before,
                                          const settings::Settings& after);
   void apply_limits(const settings::Settings& settings);
+  void sample();
   void tick();
+  server::CheckpointPlan checkpoint_plan() const;
 
   settings::Config& config_;
   std::string run_id_;
@@ -116,6 +141,7 @@ class Instance : public contract::RunningServer {
   contract::Tracking tracking_;
   std::unique_ptr<contract::Table> table_;
   std::unique_ptr<data::Store> store_;
+  std::unique_ptr<data::ChangeStream> changes_;
   std::unique_ptr<server::Saver> saver_;
   std::unique_ptr<server::Compactor> compactor_;
   std::unique_ptr<types::KeyCursors> cursors_;
@@ -125,19 +151,23 @@ class Instance : public contract::RunningServer {
   exec::Couriers couriers_{channels_, tracking_, clients_};
   script::Scripts scripts_;
   exec::ClientPause pause_;
+  contract::Replicas replicas_;
+  exec::Following following_;
   std::unique_ptr<exec::Services> services_;
   std::shared_ptr<server::TtlSampler> ttl_sampler_;
   std::unique_ptr<exec::Writer> writer_;
+  std::unique_ptr<replication::Master> master_;
+  std::unique_ptr<replication::LinkKeeper> link_keeper_;
+  std::unique_ptr<replication::Failover> failover_;
   std::unique_ptr<net::Server> net_;
   std::unique_ptr<server::DiskGuard> disk_guard_;
   std::unique_ptr<server::Ticker> sampler_;
   std::unique_ptr<server::Ticker> ticker_;
   std::unique_ptr<net::HttpServer> metrics_server_;
 
+  server::Departure departure_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::string replication_id_;       // by mutex_
-  bool shutdown_requested_ = false;  // by mutex_
+  std::string replication_id_;  // by mutex_
   bool closed_ = false;
 };
 

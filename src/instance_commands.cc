@@ -3,11 +3,14 @@
 #include <random>
 
 #include "net/server.h"
+#include "src/data/change_stream.h"
 #include "src/data/collector.h"
 #include "src/data/store.h"
 #include "src/exec/services.h"
 #include "src/exec/writer.h"
 #include "src/instance.h"
+#include "src/replication/link_keeper.h"
+#include "src/replication/master.h"
 #include "src/server/compactor.h"
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
@@ -24,6 +27,15 @@ std::string Instance::random_id() {
   return text;
 }
 
+std::unique_ptr<net::BodySource> Instance::request_shutdown(bool now) {
+  return departure_.ask(now);
+}
+bool Instance::call_off_shutdown() {
+  return departure_.call_off();
+}
+std::optional<int64_t> Instance::shutdown_left_ms() const {
+  return departure_.left_ms();
+}
 storage::Status Instance::flush_engine() {
   return store_->engine().flush();
 }
@@ -33,7 +45,8 @@ std::string Instance::info(types::KeyReader& keys, std::span<const std::string_v
                             .net = *net_,
                             .keys = keys,
                             .settings = *config_.settings(),
-                            .ttl = *ttl_sampler_},
+                            .ttl = *ttl_sampler_,
+                            .checkpoints = saver_->space(checkpoint_plan(), *readers_)},
                            sections);
 }
 void Instance::reset_statistics() {
@@ -50,11 +63,16 @@ void Instance::unwatch(uint64_t client_id) {
 void Instance::set_active_expire(bool active) {
   writer_->set_active_expire(active);
 }
+server::CheckpointPlan Instance::checkpoint_plan() const {
+  const auto settings = config_.settings();
+  return {.path = settings::checkpoint_path(*settings),
+          .keep = static_cast<uint64_t>(settings->backup_keep)};
+}
 storage::Status Instance::save() {
-  return saver_->save();
+  return saver_->save(checkpoint_plan());
 }
 bool Instance::save_in_background() {
-  return saver_->save_in_background();
+  return saver_->save_in_background(checkpoint_plan());
 }
 bool Instance::saving() const {
   return saver_->saving();
@@ -98,11 +116,48 @@ contract::MemoryFigures Instance::memory_figures() {
           .filters_fit = keys_max == 0 || engine.estimated_keys <= keys_max};
 }
 
+std::unique_ptr<net::BodySource> Instance::follow(contract::Client& client,
+                                                  contract::FollowRequest request,
+                                                  std::string* error) {
+  const auto link = link_keeper_->link();
+  if (link && link->state != contract::MasterLink::State::kConnected) {
+    *error = "NOMASTERLINK Can't SYNC while not connected with my master";
+    return nullptr;
+  }
+  return master_->follow(client, std::move(request));
+}
+
+bool Instance::follow_master(std::string host, int port) {
+  return link_keeper_->follow({.host = std::move(host), .port = port});
+}
+void Instance::follow_nobody() {
+  link_keeper_->lead();
+}
+std::string Instance::fail_over(contract::FailoverRequest request) {
+  return failover_->begin(std::move(request));
+}
+bool Instance::abort_failover() {
+  return failover_->abort();
+}
+std::string_view Instance::failover_state() const {
+  return failover_->state();
+}
+std::optional<contract::MasterLink> Instance::master_link() const {
+  return link_keeper_->link();
+}
+int64_t Instance::stream_offset() const {
+  return static_cast<int64_t>(changes_->place().offset);
+}
+
 std::string Instance::replication_id() const {
+  if (changes_->on()) return changes_->place().id;
   std::lock_guard lock(mutex_);
   return replication_id_;
 }
 void Instance::change_replication_id() {
+  writer_->between_groups([this] {
+    if (changes_->on()) (void)changes_->rename(data::ChangeStream::new_id());
+  });
   std::lock_guard lock(mutex_);
   replication_id_ = random_id();
 }

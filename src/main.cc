@@ -83,14 +83,34 @@ void announce(const Config& config, const Settings& settings, const Instance& in
   log::notice("Ready to accept connections");
 }
 
+// The signal thread still waits and refers to the instance.
+[[noreturn]] void end_process(int status) {
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_do_leak_check();  // which _exit() would skip
+#endif
+  _exit(status);
+}
+
 int serve(Config& config, const sigset_t& signals) {
   auto settings = config.settings();
   if (!become_service(*settings)) return 1;
   log::notice("Ingot {} is starting, pid {}", INGOT_VERSION, getpid());
   Instance instance(config);
+  // A load at the first start takes long, and can be ended as well.
+  std::thread([&instance, &config, signals] {
+    for (int signal = 0;;) {
+      if (sigwait(&signals, &signal) != 0) continue;
+      const bool is_int = signal == SIGINT;
+      log::warning("Received {} scheduling shutdown...", is_int ? "SIGINT" : "SIGTERM");
+      const auto now = config.settings();
+      const std::string& flags = is_int ? now->shutdown_on_sigint : now->shutdown_on_sigterm;
+      (void)instance.request_shutdown(flags.find("now") != flags.npos);
+    }
+  }).detach();
   if (auto error = instance.open()) {
     log::warning("{}", *error);
-    return 1;
+    instance.close();
+    end_process(instance.shutdown_requested() ? 0 : 1);
   }
   std::string pidfile = pidfile_of(*settings);
   std::string why;
@@ -98,24 +118,11 @@ int serve(Config& config, const sigset_t& signals) {
   announce(config, *settings, instance);
   if (settings->supervised != Supervised::kNo) ingot::server::notify_systemd("READY=1");
 
-  std::thread([&instance, signals] {
-    int signal = 0;
-    while (sigwait(&signals, &signal) != 0) {
-    }
-    log::warning("Received {} scheduling shutdown...", signal == SIGINT ? "SIGINT" : "SIGTERM");
-    instance.request_shutdown();
-  }).detach();
   instance.wait();
-  log::warning("User requested shutdown...");
-  ingot::server::notify_systemd("STOPPING=1");
   instance.close();
   if (!pidfile.empty()) ingot::server::remove_pidfile(pidfile);
   log::warning("Ingot is now ready to exit, bye bye...");
-#ifdef __SANITIZE_ADDRESS__
-  __lsan_do_leak_check();  // which _exit() would skip
-#endif
-  // The signal thread still waits and refers to the instance.
-  _exit(0);
+  end_process(0);
 }
 
 }  // namespace

@@ -1,15 +1,14 @@
 // ingot-repair: salvages the data of a damaged directory into a new one, and says what was lost.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
 
 #include "src/repair/data_repair.h"
-#include "storage/durable_file.h"
 #include "storage/engine.h"
 #include "storage/salvage/salvage.h"
+#include "storage/staged_data.h"
 
 namespace {
 
@@ -31,22 +30,6 @@ constexpr const char* kUsage =
     "\n"
     "Exit code: 0 nothing was lost, 1 something was, 2 it could not be done.\n";
 
-// Goes with what is in it.
-class ScratchDirectory {
- public:
-  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
-
 int refuse(const std::string& why) {
   fmt::print(stderr, "ingot-repair: {}\n", why);
   return 2;
@@ -58,40 +41,22 @@ bool is_inside(const fs::path& inner, const fs::path& outer) {
   return std::ranges::mismatch(out, in).in1 == out.end();
 }
 
-// Makes the repaired data durable under its name: a TARGET that is there is whole.
-Status put_in_place(const std::string& made, const fs::path& target) {
-  std::error_code error;
-  fs::create_directories(target, error);
-  if (!error) fs::rename(made, target / "ingot-data", error);
-  if (error) {
-    return {Status::Code::kIo,
-            fmt::format("cannot move the result to {}: {}", target.string(), error.message())};
-  }
-  if (Status status = ingot::storage::sync_directory(target.string()); !status.ok()) return status;
-  return ingot::storage::sync_directory(target.parent_path().string());
-}
-
-int repair(const fs::path& data, const fs::path& target) {
-  std::error_code error;
-  if (fs::exists(target) && !(fs::is_directory(target) && fs::is_empty(target, error))) {
-    return refuse(fmt::format("{} is there already, and not empty", target.string()));
-  }
+int repair(const fs::path& data, const std::string& target) {
   if (is_inside(target, data)) {
-    return refuse(fmt::format("{} is inside of what is to be salvaged", target.string()));
+    return refuse(fmt::format("{} is inside of what is to be salvaged", target));
   }
-  const ScratchDirectory scratch(fmt::format("{}.repair-{}", target.string(), getpid()));
-  fs::create_directories(scratch.path(), error);
-  if (error) return refuse(fmt::format("cannot create {}: {}", scratch.path(), error.message()));
+  ingot::storage::StagedData made(target, "repair");
+  if (!made.status().ok()) return refuse(made.status().message());
 
-  ingot::storage::Salvage salvage(data.string(), scratch.path() + "/gathered");
+  ingot::storage::Salvage salvage(data.string(), made.scratch() + "/gathered");
   if (Status status = salvage.gather(); !status.ok()) return refuse(status.message());
   for (const std::string& note : salvage.notes()) fmt::print("nothing lost: {}\n", note);
 
   uint64_t lost = 0;
-  const std::string made = scratch.path() + "/ingot-data";
   uint64_t keys = 0;
   {
-    const auto [engine, opened] = ingot::storage::open_engine(salvage.engine(), {.path = made});
+    const auto [engine, opened] =
+        ingot::storage::open_engine(salvage.engine(), {.path = made.path()});
     if (!engine) return refuse(opened.message());
     ingot::repair::DataRepair repaired(salvage, *engine, [&](const std::string& what) {
       ++lost;
@@ -100,8 +65,8 @@ int repair(const fs::path& data, const fs::path& target) {
     if (Status status = repaired.run(); !status.ok()) return refuse(status.message());
     keys = repaired.keys();
   }
-  if (Status status = put_in_place(made, target); !status.ok()) return refuse(status.message());
-  fmt::print("{}: {} keys are in {}, {} losses\n", salvage.engine(), keys, target.string(), lost);
+  if (Status status = made.publish(); !status.ok()) return refuse(status.message());
+  fmt::print("{}: {} keys are in {}, {} losses\n", salvage.engine(), keys, made.target(), lost);
   return lost == 0 ? 0 : 1;
 }
 
@@ -114,7 +79,5 @@ int main(int argc, char** argv) {
   }
   const fs::path given = argv[1];
   const fs::path inside = given / "ingot-data";
-  // A trailing slash is no part of a name that others are made of.
-  const fs::path target = (fs::absolute(argv[2]) / ".").lexically_normal().parent_path();
-  return repair(fs::is_directory(inside) ? inside : given, target);
+  return repair(fs::is_directory(inside) ? inside : given, argv[2]);
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "src/access/users.h"
+#include "src/contract/replicas.h"
 #include "src/contract/table.h"
 
 namespace ingot::access {
@@ -25,6 +26,8 @@ std::string command_name(const contract::Client& client) {
 std::string flags_of(const contract::Client& client) {
   std::string flags;
   const uint32_t tracking = client.tracking;
+  if (client.follows) flags += 'S';
+  if (client.is_master) flags += 'M';
   if (client.is_monitor()) flags += 'O';
   if (client.is_subscriber()) flags += 'P';
   if (client.queued >= 0) flags += 'x';
@@ -46,7 +49,8 @@ int64_t steady_now_ms() {
 
 }  // namespace
 
-// A connection has no reply buffer of its own (rbs, rbp, obl): its thread lends it one.
+// A connection has no reply buffer of its own (rbs, rbp, obl): its thread lends it one. What a
+// replica has yet to be sent (omem) is no memory, but what limits are on.
 std::string client_line(const contract::Client& client, int64_t now_ms) {
   const net::Connection* connection = client.connection;
   uint64_t input = 0;
@@ -61,6 +65,7 @@ std::string client_line(const contract::Client& client, int64_t now_ms) {
     output_pieces = connection->output_pieces;
     idle_ms = std::max<int64_t>(0, steady_now_ms() - connection->last_interaction_ms);
   }
+  const uint64_t unsent = client.follows ? client.replica->unsent.load() : 0;
   const uint64_t arguments = client.pending_bytes;
   const uint64_t queued = client.queued_bytes;
   const uint64_t total = sizeof(contract::Client) + input + input_free + arguments + queued +
@@ -73,7 +78,7 @@ std::string client_line(const contract::Client& client, int64_t now_ms) {
       (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
       client.subscribed_to(ChannelKind::kChannel), client.subscribed_to(ChannelKind::kPattern),
       client.subscribed_to(ChannelKind::kShard), client.queued.load(), input, input_free, arguments,
-      queued, output_pieces, output, total, output > 0 ? "rw" : "r", command_name(client),
+      queued, output_pieces, output + unsent, total, output > 0 ? "rw" : "r", command_name(client),
       client.account()->name, client.redirect(), client.resp.load(), client.library_name(),
       client.library_version());
 }

@@ -32,6 +32,8 @@ ClientType read_client_type(ArgReader& reader) {
 }
 
 ClientType type_of(const Client& client) {
+  if (client.follows) return ClientType::kReplica;
+  if (client.is_master) return ClientType::kMaster;
   return client.is_subscriber() ? ClientType::kPubsub : ClientType::kNormal;
 }
 

@@ -349,6 +349,7 @@ std::optional<Population> read_population(WriteContext& ctx, Args args) {
 void populate(WriteContext& ctx, Args args) {
   const auto population = read_population(ctx, args);
   if (!population) return;
+  ctx.tell_nothing();  // as in Redis
   int64_t next = contract::parse_integer(ctx.went_on).value_or(0);
   const int64_t end = std::min(population->keys, next + kKeysAtOnce);
   size_t bytes = 0;

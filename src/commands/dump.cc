@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "src/commands/dump_payload.h"
 #include "src/commands/families.h"
@@ -140,13 +141,21 @@ void restore(WriteContext& ctx, Args args) {
       __builtin_add_overflow(expire_ms, ctx.now_ms(), &expire_ms)) {
     expire_ms = INT64_MIN;  // in Redis, too, a sum that wraps around lies in the past
   }
-  if (expire_ms != 0 && expire_ms <= ctx.now_ms()) {
+  if (expire_ms != 0 && expire_ms <= ctx.keys.expired_by_ms()) {
     if (exists) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, args[1]);
+    if (exists) ctx.tell({"DEL", args[1]});
     return ctx.reply.ok();
   }
   storage::Metadata record = value->record();
   record.expire_ms = expire_ms;
   ctx.keys.store(ctx.db, args[1], nullptr, record);
+  if (expire_ms != 0 && !options->absolute && ctx.tells()) {
+    const std::string when_ms = std::to_string(expire_ms);
+    std::vector<std::string_view> words(args.begin(), args.end());
+    words[2] = when_ms;
+    words.push_back("ABSTTL");
+    ctx.tell(words, 3);
+  }
   note_use(ctx, args[1], *options);
   ctx.keys.notify(types::notify::kGeneric, "restore", ctx.db, args[1]);
   ctx.reply.ok();

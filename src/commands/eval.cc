@@ -19,6 +19,7 @@ template <typename Context>
 void run_script(Context& ctx, const ScriptPtr& script, const ScriptArgs& args, Mode mode,
                 bool is_new) {
   uint32_t flags = script->flags;
+  if (!may_begin(ctx, flags, script->declares)) return;
   if (mode == Mode::kReadOnly) {
     if (script->declares && (flags & script::flag::kNoWrites) == 0) {
       return ctx.reply.error(script::kReadOnlyRefused);

@@ -3,6 +3,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "src/commands/expiry_time.h"
 #include "src/commands/families.h"
@@ -54,6 +56,14 @@ std::optional<Conditions> read_conditions(WriteContext& ctx, Args args) {
   return conditions;
 }
 
+// With the conditions, which hold there, too.
+void tell_time(WriteContext& ctx, Args args, int64_t when_ms) {
+  const std::string time = std::to_string(when_ms);
+  std::vector<std::string_view> words = {"PEXPIREAT", args[1], time};
+  words.insert(words.end(), args.begin() + 3, args.end());
+  ctx.tell(words);
+}
+
 void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
   std::optional<Conditions> conditions = read_conditions(ctx, args);
   if (!conditions) return;
@@ -62,14 +72,16 @@ void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
   Record record;
   if (!ctx.keys.find(ctx.db, args[1], &record)) return ctx.reply.integer(0);
   if (!conditions->hold(record.expire_ms(), *when_ms)) return ctx.reply.integer(0);
-  if (*when_ms <= ctx.now_ms()) {
+  if (*when_ms <= ctx.keys.expired_by_ms()) {
     ctx.keys.remove(ctx.db, args[1], record);
     ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+    ctx.tell({"DEL", args[1]});
   } else {
     storage::Metadata metadata = record.metadata();
     metadata.expire_ms = *when_ms;
     ctx.keys.store(ctx.db, args[1], &record, metadata);
     ctx.keys.notify(notify::kGeneric, "expire", ctx.db, args[1]);
+    if (ctx.tells()) tell_time(ctx, args, *when_ms);
   }
   ctx.reply.integer(1);
 }

@@ -59,6 +59,7 @@ std::span<const CommandRow> memory_rows();
 std::span<const CommandRow> migrate_rows();
 std::span<const CommandRow> module_rows();
 std::span<const CommandRow> monitor_rows();
+std::span<const CommandRow> psync_rows();
 std::span<const CommandRow> object_rows();
 std::span<const CommandRow> pubsub_rows();
 std::span<const CommandRow> scan_rows();

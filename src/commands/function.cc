@@ -38,19 +38,7 @@ LibrariesPtr libraries_of(SessionContext& ctx) {
 
 // Makes them those of everybody once the unit is committed, and stores what has changed.
 void change_libraries(WriteContext& ctx, const LibrariesPtr& after) {
-  const LibrariesPtr before = libraries_of(ctx);
-  storage::Overlay& overlay = ctx.keys.overlay();
-  for (const auto& [name, library] : before->all()) {
-    if (!after->all().contains(name)) {
-      overlay.remove(storage::Space::kSystem, script::library_key(name));
-    }
-  }
-  for (const auto& [name, library] : after->all()) {
-    const auto old = before->all().find(name);
-    if (old != before->all().end() && old->second == library) continue;
-    overlay.put(storage::Space::kSystem, script::library_key(name), library->code);
-  }
-  ctx.keys.effects().libraries = after;
+  script::change_stored(ctx.keys, *libraries_of(ctx), after);
   ++ctx.keys.effects().changes;
 }
 
@@ -67,6 +55,7 @@ void call_function(Context& ctx, Args args, Mode mode) {
   const auto parsed = script_args(ctx.reply, args, kBadKeyCount);
   if (!parsed) return;
   const bool reads = (found.function->flags & script::flag::kNoWrites) != 0;
+  if (!may_begin(ctx, found.function->flags, /*declares=*/true)) return;
   if (mode == Mode::kReadOnly && !reads) return ctx.reply.error(script::kReadOnlyRefused);
   if (std::is_same_v<Context, ReadContext> && !reads) {
     return ctx.reply.error("TRYAGAIN The function was replaced while its call waited");

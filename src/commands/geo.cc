@@ -1,8 +1,11 @@
 // Places as members of sorted sets: GEOADD, GEODIST, GEOHASH, GEOPOS.
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +26,19 @@ AddOptions read_add_options(ArgReader& reader) {
   return options;
 }
 
+// As ZADD: a place is a score.
+void tell_scores(WriteContext& ctx, Args before, Args places, const std::vector<double>& scores) {
+  std::vector<std::string> numbers;
+  for (const double score : scores) numbers.push_back(fmt::format("{:.0f}", score));
+  std::vector<std::string_view> words(before.begin(), before.end());
+  words.front() = "ZADD";
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    words.push_back(numbers[i]);
+    words.push_back(places[3 * i + 2]);
+  }
+  ctx.tell(words);
+}
+
 void geoadd(WriteContext& ctx, Args args) {
   ArgReader reader(args, 2);
   const AddOptions options = read_add_options(reader);
@@ -40,9 +56,13 @@ void geoadd(WriteContext& ctx, Args args) {
   if (reader.failed()) return ctx.reply.error(reader.error());
   auto set = open_zset(ctx, args[1]);
   if (!set) return;
-  const auto change = add_members(ctx, args[1], set, {places, 3}, std::move(scores), options);
-  if (change) ctx.changes = change->changes;
-  if (change) ctx.reply.integer(change->answer);
+  const auto change = add_members(ctx, args[1], set, {places, 3}, scores, options);
+  if (!change) return;
+  ctx.changes = change->changes;
+  if (change->changes != 0 && ctx.tells()) {
+    tell_scores(ctx, args.first(args.size() - places.size()), places, scores);
+  }
+  ctx.reply.integer(change->answer);
 }
 
 void geodist(ReadContext& ctx, Args args) {

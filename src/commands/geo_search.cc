@@ -188,7 +188,8 @@ void store_matches(WriteContext& ctx, Args args, Form form) {
                   .is_large =
                       set.exists() && count_geo_candidates(*set, *query) > contract::kMadeByWriter},
        .kind = notify::kZset,
-       .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore"},
+       .event = form == Form::kSearchStore ? "geosearchstore" : "georadiusstore",
+       .counts_elements = true},
       [&services = ctx.data, db = ctx.db, limits = zset_limits(ctx), name = args[source],
        given = *query](types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
         Record record;

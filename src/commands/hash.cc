@@ -106,12 +106,12 @@ void hdel(WriteContext& ctx, Args args) {
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
   if (!hash.exists()) return ctx.reply.integer(0);
-  const auto removed =
-      remove_named(ctx, args, hash, contract::kRemovedByWriter,
-                   [](types::KeyReader& keys, const types::Record& record,
-                      const types::PutElement& put, const auto& is_gone) {
-                     return types::rest_of_hash(keys.data(), record, keys.now_ms(), put, is_gone);
-                   });
+  const auto removed = remove_named(ctx, args, hash, contract::kRemovedByWriter,
+                                    [](types::KeyReader& keys, const types::Record& record,
+                                       const types::PutElement& put, const auto& is_gone) {
+                                      return types::rest_of_hash(
+                                          keys.data(), record, keys.expired_by_ms(), put, is_gone);
+                                    });
   if (!removed) return;
   if (removed->count != 0) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
   if (!removed->left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);

@@ -45,8 +45,8 @@ void reply_all(ReadContext& ctx, Args args, Part part) {
                   .lower = storage::collection_begin(id),
                   .upper = storage::collection_end(id)},
                  count,
-                 [part, now_ms = ctx.now_ms()](std::string_view key, std::string_view stored,
-                                               ReplySink& reply) {
+                 [part, now_ms = ctx.keys.expired_by_ms()](
+                     std::string_view key, std::string_view stored, ReplySink& reply) {
                    FieldValue value;
                    if (!types::decode_field_value(stored, &value)) value = {};
                    if (!value.is_alive(now_ms)) return uint64_t{0};
@@ -90,7 +90,8 @@ void scan_large(ReadContext& ctx, const Record& record, const ScanOptions& scan,
     page->next = table.scan(page->next, step, [&](std::string_view field, std::string_view stored) {
       FieldValue value;
       if (!types::decode_field_value(stored, &value)) value = {};
-      if (value.is_alive(ctx.now_ms()) && scan.matches(field)) page->add(field, value.bytes);
+      if (value.is_alive(ctx.keys.expired_by_ms()) && scan.matches(field))
+        page->add(field, value.bytes);
     });
     if (page->next == 0 || ctx.keys.data().failed()) return;
     left -= step;

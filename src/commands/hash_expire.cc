@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/commands/expiry_time.h"
 #include "src/commands/families.h"
@@ -91,6 +92,23 @@ Answer expire_field(types::HashWriter& hash, std::string_view field, Condition c
   return kDone;
 }
 
+// The same field may be among those that were set and then among those that were deleted, not the
+// other way round.
+void tell_replicas(WriteContext& ctx, std::string_view key, int64_t when_ms, Args set,
+                   Args deleted) {
+  if (!set.empty()) {
+    const std::string time = std::to_string(when_ms);
+    const std::string count = std::to_string(set.size());
+    std::vector<std::string_view> words = {"HPEXPIREAT", key, time, "FIELDS", count};
+    words.insert(words.end(), set.begin(), set.end());
+    ctx.tell(words);
+  }
+  if (deleted.empty()) return;
+  std::vector<std::string_view> words = {"HDEL", key};
+  words.insert(words.end(), deleted.begin(), deleted.end());
+  ctx.tell(words);
+}
+
 void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
@@ -102,19 +120,20 @@ void set_expiry(WriteContext& ctx, Args args, const TimeForm& form) {
       read_fields(ctx.reply, reader, "ERR Parameter `numFields` should be greater than 0");
   if (!fields) return;
   if (!hash.exists()) return answer_all(ctx.reply, fields->size(), kNoField);
-  bool any_set = false;
-  bool any_deleted = false;
+  std::vector<std::string_view> set;
+  std::vector<std::string_view> deleted;
   ctx.reply.array(fields->size());
   for (std::string_view field : *fields) {
-    const Answer answer = expire_field(*hash, field, condition, *when_ms, ctx.now_ms());
-    any_set |= answer == kDone;
-    any_deleted |= answer == kDeleted;
+    const Answer answer = expire_field(*hash, field, condition, *when_ms, ctx.keys.expired_by_ms());
+    if (answer == kDone) set.push_back(field);
+    if (answer == kDeleted) deleted.push_back(field);
     ctx.reply.integer(answer);
   }
   const bool any_left = hash->finish();
-  if (any_set) ctx.keys.notify(notify::kHash, "hexpire", ctx.db, args[1]);
-  if (any_deleted) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
+  if (!set.empty()) ctx.keys.notify(notify::kHash, "hexpire", ctx.db, args[1]);
+  if (!deleted.empty()) ctx.keys.notify(notify::kHash, "hdel", ctx.db, args[1]);
   if (!any_left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  if (ctx.tells()) tell_replicas(ctx, args[1], *when_ms, set, deleted);
 }
 
 void hexpire(WriteContext& ctx, Args args) {

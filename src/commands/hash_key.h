@@ -33,7 +33,7 @@ inline auto open_hash(contract::WriteContext& ctx, std::string_view key) {
 template <typename Context>
 auto read_hash(Context& ctx, std::string_view key) {
   return Opened(ctx, key, storage::ValueType::kHash, [&](const types::Record& record) {
-    return types::HashReader(ctx.keys.data(), record, ctx.now_ms());
+    return types::HashReader(ctx.keys.data(), record, ctx.keys.expired_by_ms());
   });
 }
 

@@ -67,6 +67,10 @@ void hincrbyfloat(WriteContext& ctx, Args args) {
   }
   const std::string digits = print_decimal(value);
   store_number(ctx, args, *hash, digits, old.expire_ms, "hincrbyfloat");
+  ctx.tell({"HSET", args[1], args[2], digits});
+  if (old.expire_ms != 0 && ctx.tells()) {
+    ctx.tell({"HPEXPIREAT", args[1], std::to_string(old.expire_ms), "FIELDS", "1", args[2]});
+  }
   ctx.reply.bulk(digits);
 }
 

@@ -68,7 +68,7 @@ void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted)
                   .lower = storage::collection_begin(source.id()),
                   .upper = storage::collection_end(source.id())},
                  source.length,
-                 [takes, now_ms = ctx.now_ms(), with_values = request.with_values](
+                 [takes, now_ms = ctx.keys.expired_by_ms(), with_values = request.with_values](
                      std::string_view key, std::string_view stored, ReplySink& reply) mutable {
                    FieldValue value;
                    if (!types::decode_field_value(stored, &value)) value = {};

@@ -78,20 +78,22 @@ uint64_t sparse_bytes_max(const WriteContext& ctx) {
 void pfadd(WriteContext& ctx, Args args) {
   Loaded loaded;
   if (!load(ctx, args[1], false, &loaded)) return;
-  bool changed = !loaded.found;
+  uint64_t changes = loaded.found ? 0 : 1;
   for (std::string_view element : args.subspan(2)) {
     const HyperLogLog::Change change = loaded.value.add(element, sparse_bytes_max(ctx));
     if (change == HyperLogLog::Change::kCorrupt) return ctx.reply.error(kCorrupt);
-    changed |= change == HyperLogLog::Change::kDone;
+    changes += change == HyperLogLog::Change::kDone ? 1 : 0;
   }
-  if (changed) {
+  ctx.changes = changes;
+  if (changes != 0) {
     loaded.value.forget_estimate();
     store(ctx, args[1], loaded);
     ctx.keys.notify(types::notify::kString, "pfadd", ctx.db, args[1]);
   } else {
+    ctx.tell_nothing();
     types::make_raw(ctx.keys, ctx.db, args[1], loaded.record);
   }
-  ctx.reply.integer(changed ? 1 : 0);
+  ctx.reply.integer(changes != 0 ? 1 : 0);
 }
 
 // Adds the registers of every key there is. False: answered with an error.

@@ -32,6 +32,7 @@ bool flush_options_fit(WriteContext& ctx, Args args) {
 void flushdb(WriteContext& ctx, Args args) {
   if (!flush_options_fit(ctx, args)) return;
   ctx.keys.flush(ctx.db);
+  ctx.tell_unchanged();
   ctx.reply.ok();
 }
 
@@ -40,6 +41,7 @@ void flushall(WriteContext& ctx, Args args) {
   for (size_t db = 0; db < ctx.keys.databases().size(); ++db) {
     ctx.keys.flush(static_cast<int>(db));
   }
+  ctx.tell_unchanged();
   ctx.reply.ok();
 }
 
@@ -59,6 +61,8 @@ void swapdb(WriteContext& ctx, Args args) {
     return ctx.reply.error(contract::error::kDbOutOfRange);
   }
   if (*first != *second) ctx.keys.swap(static_cast<int>(*first), static_cast<int>(*second));
+  ctx.changes = 1;
+  ctx.tell_unchanged();
   ctx.reply.ok();
 }
 
@@ -70,7 +74,8 @@ constexpr CommandRow kTable[] = {
      .complexity = "O(1)",
      .summary = "How many keys the database has",
      .tips = "request_policy:all_shards,response_policy:agg_sum",
-     .handler = dbsize},
+     .handler = dbsize,
+     .after_reads = true},
     {.name = "flushall",
      .arity = -1,
      .flags = flag::kWrite,

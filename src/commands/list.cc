@@ -198,11 +198,13 @@ void ltrim(WriteContext& ctx, Args args) {
   if (!list) return;
   if (!list.exists()) return ctx.reply.ok();
   const Selection kept = select(start, end, list->length());
+  ctx.changes = list->length() - (kept.end - kept.first);
+  if (*ctx.changes == 0) ctx.tell_nothing();
   bool left = true;
   if (kept.first == kept.end) {
     ctx.keys.remove(ctx.db, args[1], list.record());
     left = false;
-  } else if (is_large_removal(list.record(), list->length() - (kept.end - kept.first))) {
+  } else if (is_large_removal(list.record(), *ctx.changes)) {
     if (!leave_elements(ctx, args[1], list.record(), kept.first, kept.end)) return;
   } else {
     // In Redis the key counts as modified even when nothing goes.

@@ -29,6 +29,10 @@ struct Move {
   ListEnd to = ListEnd::kLeft;
 };
 
+std::string_view pop_command(ListEnd end) {
+  return end == ListEnd::kLeft ? "LPOP" : "RPOP";
+}
+
 // False when the source is not there.
 bool move_element(WriteContext& ctx, const Move& move) {
   auto source = open_list(ctx, move.source);
@@ -75,7 +79,8 @@ void rpoplpush(WriteContext& ctx, Args args) {
   if (!move_element(ctx, {.source = args[1], .target = args[2]})) ctx.reply.null();
 }
 
-void move_or_wait(WriteContext& ctx, Args args, const Move& move) {
+// `plain`: the words of the form that does not wait.
+void move_or_wait(WriteContext& ctx, Args args, const Move& move, Args plain) {
   const auto until_ms = wait_until(ctx, args.back());
   if (!until_ms) return;
   Record source;
@@ -83,17 +88,19 @@ void move_or_wait(WriteContext& ctx, Args args, const Move& move) {
   const bool other =
       ctx.fed && types::find_as(ctx.keys, ctx.db, move.source, storage::ValueType::kList,
                                 &source) != types::Found::kYes;
-  if (!other && move_element(ctx, move)) return;
+  if (!other && move_element(ctx, move)) return ctx.tell(plain);
   if (!ctx.may_block) return ctx.reply.null();
   wait_for(ctx, args.subspan(1, 1), *until_ms);
 }
 
 void blmove(WriteContext& ctx, Args args) {
-  if (const auto move = read_move(ctx, args)) move_or_wait(ctx, args, *move);
+  const std::string_view plain[] = {"LMOVE", args[1], args[2], args[3], args[4]};
+  if (const auto move = read_move(ctx, args)) move_or_wait(ctx, args, *move, plain);
 }
 
 void brpoplpush(WriteContext& ctx, Args args) {
-  move_or_wait(ctx, args, {.source = args[1], .target = args[2]});
+  const std::string_view plain[] = {"RPOPLPUSH", args[1], args[2]};
+  move_or_wait(ctx, args, {.source = args[1], .target = args[2]}, plain);
 }
 
 void blocking_pop(WriteContext& ctx, Args args, ListEnd end) {
@@ -107,6 +114,7 @@ void blocking_pop(WriteContext& ctx, Args args, ListEnd end) {
                                   list.pop(end, &element);
                                   finish_removal(ctx, list, name, pop_event(end));
                                   if (ctx.fed) ctx.changes = 0;  // the push was counted
+                                  ctx.tell({pop_command(end), name});
                                   ctx.reply.array(2);
                                   ctx.reply.bulk(name);
                                   ctx.reply.bulk(element);
@@ -139,6 +147,7 @@ Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
                        types::ListWriter list = list_writer(ctx, name, &before);
                        const uint64_t count = std::min(pop.count, list.length());
                        ctx.changes = count;
+                       if (ctx.tells()) ctx.tell({pop_command(end), name, std::to_string(count)});
                        if (is_large_removal(before, count)) {
                          return reply_many(ctx, name, before, end, count);
                        }
@@ -160,10 +169,10 @@ void lmpop(WriteContext& ctx, Args args) {
 }
 
 void blmpop(WriteContext& ctx, Args args) {
-  const auto until_ms = wait_until(ctx, args[1]);
-  if (!until_ms) return;
   const auto pop = read_pop_several(ctx, args.subspan(2), "left", "right");
-  if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
+  if (!pop) return;
+  const auto until_ms = wait_until(ctx, args[1]);
+  if (!until_ms || pop_several(ctx, *pop) == Try::kDone) return;
   wait_for(ctx, pop->keys, *until_ms);
 }
 

@@ -274,6 +274,7 @@ bool is_complete(WriteContext& ctx, const Request& request, const Transfer& tran
 }
 
 void remove_sent(WriteContext& ctx, const Request& request, const Transfer& transfer) {
+  std::vector<std::string_view> told = {"DEL"};
   for (size_t i = 0; i < request.keys.size(); ++i) {
     const Sent& sent = transfer.keys[i];
     Record record;
@@ -281,7 +282,9 @@ void remove_sent(WriteContext& ctx, const Request& request, const Transfer& tran
     if (record.bytes() != sent.record) continue;
     ctx.keys.remove(ctx.db, request.keys[i], record);
     ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, request.keys[i]);
+    told.push_back(request.keys[i]);
   }
+  if (told.size() > 1) ctx.tell(told);
 }
 
 void migrate(WriteContext& ctx, Args args) {

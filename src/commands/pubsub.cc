@@ -96,6 +96,7 @@ void publish_to(WriteContext& context, Args args, bool sharded) {
                                                        .sharded = sharded,
                                                        .threads = audience.threads});
   }
+  context.tell_unchanged();
   context.reply.integer(static_cast<int64_t>(audience.clients));
 }
 

@@ -51,6 +51,16 @@ constexpr CommandRow reading_row(const CommandRow& row, contract::ReadHandler ha
   return variant;
 }
 
+// False: why the script may not begin has been answered.
+template <typename Context>
+bool may_begin(Context& ctx, uint32_t flags, bool declares) {
+  const bool may_write = declares && (flags & script::flag::kNoWrites) == 0;
+  const bool allows_stale = (flags & script::flag::kAllowStale) != 0;
+  const std::string why = ctx.caller->begin_refusal(may_write, allows_stale);
+  if (!why.empty()) ctx.reply.error(why);
+  return why.empty();
+}
+
 // `run(host, invocation)` runs it there.
 template <typename Context, typename Run>
 void run_leased(Context& ctx, script::RunInfo info, const ScriptArgs& args, uint32_t flags,

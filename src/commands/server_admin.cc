@@ -1,12 +1,15 @@
 // INFO LASTSAVE SAVE BGSAVE BGREWRITEAOF ROLE SHUTDOWN TIME WAIT WAITAOF REPLICAOF: the server as a
 // whole.
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
+#include "src/contract/replicas.h"
 #include "src/contract/running_server.h"
 #include "src/script/scripts.h"
 #include "src/settings/config.h"
@@ -52,11 +55,49 @@ void bgrewriteaof(SessionContext& context, Args) {
                                        : "Background append only file rewriting started");
 }
 
+std::string_view state_name(contract::MasterLink::State state) {
+  using State = contract::MasterLink::State;
+  switch (state) {
+    case State::kConnect:
+      return "connect";
+    case State::kConnecting:
+      return "connecting";
+    case State::kHandshake:
+      return "handshake";
+    case State::kTransfer:
+      return "sync";
+    case State::kConnected:
+      return "connected";
+  }
+  return "unknown";
+}
+
 void role(SessionContext& context, Args) {
+  if (const auto link = context.server.master_link()) {
+    context.reply.array(5);
+    context.reply.bulk("slave");
+    context.reply.bulk(link->host);
+    context.reply.integer(link->port);
+    context.reply.bulk(state_name(link->state));
+    const bool connected = link->state == contract::MasterLink::State::kConnected;
+    return context.reply.integer(connected ? static_cast<int64_t>(link->applied_offset) : -1);
+  }
+  std::vector<std::shared_ptr<contract::Client>> online = context.server.replicas().all();
+  std::erase_if(online, [](const auto& client) {
+    return client->replica->state != contract::Replica::State::kOnline;
+  });
   context.reply.array(3);
   context.reply.bulk("master");
-  context.reply.integer(0);
-  context.reply.array(0);
+  context.reply.integer(context.server.stream_offset());
+  context.reply.array(online.size());
+  for (const auto& client : online) {
+    const contract::Replica& replica = *client->replica;
+    context.reply.array(3);
+    context.reply.bulk(replica.ip.empty() ? client->address.substr(0, client->address.rfind(':'))
+                                          : replica.ip);
+    context.reply.bulk(std::to_string(replica.port));
+    context.reply.bulk(std::to_string(replica.acked.load()));
+  }
 }
 
 // Everything answered is in the engine's log, so that with and without SAVE it stops the same way.
@@ -64,22 +105,25 @@ void shutdown(SessionContext& context, Args args) {
   bool abort = false;
   bool save = false;
   bool nosave = false;
-  bool other = false;
+  bool now = false;
+  bool force = false;  // of a shutdown that could fail
   ArgReader reader(args);
   while (reader.flag({{"abort", &abort},
                       {"save", &save},
                       {"nosave", &nosave},
-                      {"now", &other},
-                      {"force", &other}})) {
+                      {"now", &now},
+                      {"force", &force}})) {
   }
-  if (!reader.done() || (save && nosave) || (abort && (save || nosave || other))) {
+  if (!reader.done() || (save && nosave) || (abort && (save || nosave || now || force))) {
     return context.reply.error(contract::error::kSyntax);
   }
-  // A shutdown waits for nothing that could be called off.
-  if (abort) return context.reply.error("ERR No shutdown in progress.");
+  if (abort) {
+    const bool called_off = context.server.call_off_shutdown();
+    return called_off ? context.reply.ok() : context.reply.error("ERR No shutdown in progress.");
+  }
   const std::string_view busy = context.scripts.busy(context.client.id);
   if (!nosave && !busy.empty()) return context.reply.error(busy);
-  context.server.request_shutdown();
+  context.reply.elements(context.server.request_shutdown(now));
 }
 
 void time(SessionContext& context, Args) {
@@ -90,16 +134,31 @@ void time(SessionContext& context, Args) {
   context.reply.bulk(std::to_string(micros % 1000000));
 }
 
-// No replica will acknowledge anything, so that there is nothing to wait for.
-void wait(SessionContext& context, Args args) {
-  if (!contract::parse_integer(args[1])) return context.reply.error(contract::error::kNotInteger);
-  const std::optional<int64_t> timeout = contract::parse_integer(args[2]);
-  if (!timeout) return context.reply.error("ERR timeout is not an integer or out of range");
-  if (*timeout < 0) return context.reply.error("ERR timeout is negative");
-  context.reply.integer(0);
+// A replica's own changes go nowhere.
+bool follows_a_master(const WriteContext& ctx) {
+  return !ctx.config.settings()->master.host.empty();
 }
 
-// The log is always on here, and no replica will acknowledge anything.
+void wait(WriteContext& ctx, Args args) {
+  if (follows_a_master(ctx)) {
+    return ctx.reply.error(
+        "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if "
+        "a replica is configured to be writable (which is not the default) writes to replicas are "
+        "just local and are not propagated.");
+  }
+  const std::optional<int64_t> replicas = contract::parse_integer(args[1]);
+  if (!replicas) return ctx.reply.error(contract::error::kNotInteger);
+  const std::optional<int64_t> until_ms = wait_until_ms(ctx, args[2]);
+  if (!until_ms) return;
+  const uint64_t offset = ctx.replicas.changed;
+  if (!ctx.may_block)
+    return ctx.reply.integer(static_cast<int64_t>(ctx.replicas.count_acked(offset)));
+  ctx.block({.keys = {},
+             .for_acks = static_cast<size_t>(std::max<int64_t>(*replicas, 0)),
+             .until_ms = *until_ms});
+}
+
+// The log is always on here.
 void waitaof(WriteContext& ctx, Args args) {
   const std::optional<int64_t> local = contract::parse_integer(args[1]);
   if (!local) return ctx.reply.error(contract::error::kNotInteger);
@@ -111,20 +170,65 @@ void waitaof(WriteContext& ctx, Args args) {
   if (*replicas < 0) return ctx.reply.error("ERR value is out of range, must be positive");
   const std::optional<int64_t> until_ms = wait_until_ms(ctx, args[3]);
   if (!until_ms) return;
+  if (follows_a_master(ctx)) {
+    return ctx.reply.error(
+        "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
+        "replicas are just local and are not propagated.");
+  }
   // What is answered has been synced before, then.
   const bool always = ctx.config.settings()->appendfsync == settings::AppendFsync::kAlways;
-  if (always || ctx.fed || *local == 0 || !ctx.may_block) {
-    return contract::reply_synced(ctx.reply, always || ctx.fed);
+  const bool for_sync = *local == 1 && !always;
+  if (!ctx.may_block || (*replicas == 0 && !for_sync)) {
+    const size_t synced = ctx.replicas.count_acked(ctx.replicas.changed, /*synced=*/true);
+    return contract::reply_synced(ctx.reply, always, synced);
   }
-  ctx.block({.keys = {}, .for_sync = true, .until_ms = *until_ms});
+  ctx.block({.keys = {},
+             .for_acks = static_cast<size_t>(*replicas),
+             .on_disk = true,
+             .for_sync = for_sync,
+             .until_ms = *until_ms});
 }
 
 void replicaof(SessionContext& context, Args args) {
+  if (context.server.failover_state() != "no-failover") {
+    return context.reply.error("ERR REPLICAOF not allowed while failing over.");
+  }
   ArgReader reader(args);
-  if (reader.word("no") && reader.word("one")) return context.reply.ok();
+  if (reader.word("no") && reader.word("one")) {
+    context.server.follow_nobody();
+    return context.reply.ok();
+  }
   const std::optional<int64_t> port = contract::parse_integer(args[2]);
   if (!port || *port < 0 || *port > 65535) return context.reply.error("ERR Invalid master port");
-  context.reply.error("ERR Ingot cannot replicate yet: only REPLICAOF NO ONE is supported");
+  const bool is_new = context.server.follow_master(std::string(args[1]), static_cast<int>(*port));
+  is_new ? context.reply.ok() : context.reply.simple("OK Already connected to specified master");
+}
+
+void failover(SessionContext& context, Args args) {
+  if (args.size() == 2 && contract::equals_ignore_case(args[1], "abort")) {
+    if (context.server.abort_failover()) return context.reply.ok();
+    return context.reply.error("ERR No failover in progress.");
+  }
+  contract::FailoverRequest request;
+  ArgReader reader(args);
+  while (reader.more()) {
+    if (request.timeout_ms == 0 && reader.word("timeout", 1)) {
+      request.timeout_ms = reader.integer();
+      if (!reader.failed() && request.timeout_ms <= 0) {
+        return context.reply.error("ERR FAILOVER timeout must be greater than 0");
+      }
+    } else if (!request.host && reader.word("to", 2)) {
+      request.host = reader.text();
+      request.port = reader.integer();
+    } else if (request.force || !reader.word("force")) {
+      return context.reply.error(contract::error::kSyntax);
+    } else {
+      request.force = true;
+    }
+  }
+  if (reader.failed()) return context.reply.error(reader.error());
+  const std::string error = context.server.fail_over(std::move(request));
+  error.empty() ? context.reply.ok() : context.reply.error(error);
 }
 
 constexpr uint32_t kAnytime = flag::kLoading | flag::kStale;
@@ -197,7 +301,8 @@ constexpr CommandRow kTable[] = {
      .arguments = "nosave_save:oneof?(nosave:pure-token=NOSAVE save:pure-token=SAVE) "
                   "now:pure-token=NOW@7.0.0? force:pure-token=FORCE@7.0.0? "
                   "abort:pure-token=ABORT@7.0.0?",
-     .handler = shutdown},
+     .handler = shutdown,
+     .pushes = true},
     {.name = "time",
      .arity = 1,
      .flags = kAnytime | flag::kFast,
@@ -217,7 +322,8 @@ constexpr CommandRow kTable[] = {
      .summary = "How many replicas have the writes of this connection",
      .tips = "request_policy:all_shards,response_policy:agg_min",
      .arguments = "numreplicas:integer timeout:integer",
-     .handler = wait},
+     .handler = wait,
+     .blocks = true},
     {.name = "waitaof",
      .arity = 4,
      .flags = flag::kNoScript | flag::kBlocking,
@@ -237,6 +343,15 @@ constexpr CommandRow kTable[] = {
      .summary = "Follow another server, or none",
      .arguments = kReplicaofArguments,
      .handler = replicaof},
+    {.name = "failover",
+     .arity = -1,
+     .flags = flag::kAdmin | flag::kNoScript | flag::kStale,
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Hand the master's place to one of its replicas",
+     .arguments = "target:block=TO?(host:string port:integer force:pure-token=FORCE?) "
+                  "abort:pure-token=ABORT? milliseconds:integer=TIMEOUT?",
+     .handler = failover},
     {.name = "slaveof",
      .arity = 3,
      .flags = kSaveFlags | flag::kStale,

@@ -95,6 +95,28 @@ void srandmember(ReadContext& ctx, Args args) {
   for (const std::string& member : members) ctx.reply.bulk(member);
 }
 
+// Members that were taken beside the writer, as the commands that remove them.
+class TakenMembers : public types::ToldBytes {
+ public:
+  TakenMembers(std::string_view key, std::shared_ptr<data::SpillSort> taken)
+      : key_(key), taken_(std::move(taken)) {}
+
+  storage::Status read(const Piece& piece) const override {
+    std::string command;
+    return taken_->walk({}, [&](std::string_view, std::string_view member) {
+      command.clear();
+      const std::string_view words[] = {"SREM", key_, member};
+      types::append_command(&command, words);
+      piece(command);
+      return true;
+    });
+  }
+
+ private:
+  const std::string key_;
+  const std::shared_ptr<data::SpillSort> taken_;
+};
+
 void tell_pop(WriteContext& ctx, std::string_view name, bool left) {
   ctx.keys.notify(notify::kSet, "spop", ctx.db, name);
   if (!left) ctx.keys.notify(notify::kGeneric, "del", ctx.db, name);
@@ -159,15 +181,22 @@ void pop_many(WriteContext& ctx, std::string_view name, const Record& record, ui
     is_left = set.finish();
   }
   tell_pop(ctx, name, is_left);
+  if (is_left) {
+    if (ctx.tells()) {
+      ctx.tell(rest->taken->size(), std::make_shared<TakenMembers>(name, rest->taken));
+    }
+  } else {
+    ctx.tell({"DEL", name});
+  }
   ctx.reply.set(rest->taken->size());
   reply_taken(ctx, rest->taken,
               [](std::string_view member, ReplySink& reply) { reply.bulk(member); });
 }
 
 std::vector<std::string> draw_one(WriteContext& ctx, SetReader& set, const Record& record) {
-  if (set.is_large() && set.size() > contract::kDrawnFromAll) {
-    auto member =
-        ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, set.size(), dice());
+  if (set.is_large()) {
+    auto member = ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, set.size(),
+                                        set.size() <= contract::kDrawnFromAll, dice());
     if (member) return {std::move(*member)};
   }
   return draw_distinct(set, 1);
@@ -202,6 +231,11 @@ void spop(WriteContext& ctx, Args args) {
     take_away(ctx, args[1], set.record(), members, most_go);
   }
   tell_pop(ctx, args[1], count != size);
+  if (count == size && !one) {
+    ctx.tell({"DEL", args[1]});
+  } else {
+    for (const std::string& member : members) ctx.tell({"SREM", args[1], member});
+  }
   if (one) return ctx.reply.bulk(members.front());
   ctx.reply.set(members.size());
   for (const std::string& member : members) ctx.reply.bulk(member);

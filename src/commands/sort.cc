@@ -118,7 +118,7 @@ std::optional<std::string> look_up(types::KeyReader& keys, int db, std::string_v
   if (!field.empty()) {
     types::FieldValue value;
     if (record.type() != ValueType::kHash) return std::nullopt;
-    types::HashReader hash(keys.data(), record, keys.now_ms());
+    types::HashReader hash(keys.data(), record, keys.expired_by_ms());
     if (!hash.get(field, &held, &value)) return std::nullopt;
     return std::string(value.bytes);
   }
@@ -311,7 +311,8 @@ void store_sorted(WriteContext& ctx, Args args, const Request& request) {
       {.target = *request.options.store,
        .recipe = {.sources = args.subspan(1, 1), .is_large = is_large, .by_writer = by_writer},
        .kind = types::notify::kList,
-       .event = "sortstore"},
+       .event = "sortstore",
+       .counts_elements = true},
       [&services = ctx.data, db = ctx.db, source = args[1], given = request.options](
           types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
         Record record;

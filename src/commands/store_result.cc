@@ -19,6 +19,7 @@ void store_result(contract::WriteContext& ctx, const StoreRequest& request,
   const bool exists = ctx.keys.peek(ctx.db, request.target, &before);
   if (value->size > 0) {
     ctx.keys.store(ctx.db, request.target, exists ? &before : nullptr, value->record());
+    if (request.counts_elements) ctx.changes = value->size;
     ctx.keys.notify(request.kind, request.event, ctx.db, request.target);
   } else if (exists) {
     ctx.keys.remove(ctx.db, request.target, before);

@@ -14,6 +14,7 @@ struct StoreRequest {
   data::Recipe recipe;
   uint32_t kind;  // of the keyspace event
   std::string_view event;
+  bool counts_elements = false;  // each is a change
 };
 
 // Answers the size of what was stored; an empty result removes the key.

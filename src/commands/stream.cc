@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/commands/families.h"
 #include "src/commands/large_removal.h"
@@ -21,6 +23,7 @@ struct TrimOptions {
   std::optional<StreamId> min_id;
   std::optional<uint64_t> limit;
   bool approximate = false;
+  size_t threshold_left = 0;   // so many arguments from its threshold on
   bool only_existing = false;  // NOMKSTREAM
 
   bool given() const { return length || min_id; }
@@ -36,6 +39,7 @@ Read read_threshold(ReplySink& reply, ArgReader& reader, bool by_id, TrimOptions
   }
   options->approximate = reader.word("~", 1);
   if (!options->approximate) (void)reader.word("=", 1);
+  options->threshold_left = reader.left();
   if (by_id) {
     options->min_id = stream_id_argument(reply, reader.text());
     return options->min_id ? Read::kOption : Read::kError;
@@ -162,6 +166,28 @@ std::optional<WantedId> wanted_id(ReplySink& reply, std::string_view text) {
   return id ? std::optional(WantedId{.ms = id->ms, .seq = id->seq}) : std::nullopt;
 }
 
+// How far a stream was trimmed, exactly: elsewhere its nodes would be others.
+std::string told_threshold(const types::StreamReader& stream, const TrimOptions& options) {
+  if (options.length) return std::to_string(stream.length());
+  return types::stream_id_text(stream.length() == 0 ? types::kStreamIdMax : stream.notes().first);
+}
+
+// The words with an exact trim, and the ID of a new entry at words[id_at].
+void tell_stream(WriteContext& ctx, Args args, const types::StreamReader& stream,
+                 const TrimOptions& options, size_t id_at = 0, StreamId id = {}) {
+  std::vector<std::string_view> words(args.begin(), args.end());
+  std::string threshold;
+  if (options.given() && options.approximate) {
+    threshold = told_threshold(stream, options);
+    const size_t at = words.size() - options.threshold_left;
+    words[at - 1] = "=";
+    words[at] = threshold;
+  }
+  const std::string entry = types::stream_id_text(id);
+  if (id_at != 0) words[id_at] = entry;
+  ctx.tell(words);
+}
+
 void xadd(WriteContext& ctx, Args args) {
   ArgReader reader(args, 2);
   TrimOptions options;
@@ -177,6 +203,7 @@ void xadd(WriteContext& ctx, Args args) {
   }
   if (!consistent(ctx.reply, options, /*adding=*/true)) return;
   const Args fields = reader.rest();
+  const size_t id_at = args.size() - fields.size() - 1;
   if (fields.empty() || fields.size() % 2 != 0) {
     return ctx.reply.error(contract::wrong_arity_error("xadd"));
   }
@@ -200,8 +227,10 @@ void xadd(WriteContext& ctx, Args args) {
     trim.at_most -= gone;
     auto rest = open_stream(ctx, args[1]);
     gone += add_entry(*rest, *id, fields, trim);
+    if (ctx.tells()) tell_stream(ctx, args, *rest, options, id_at, *id);
   } else {
     gone = add_entry(*stream, *id, fields, options.given() ? std::optional(trim) : std::nullopt);
+    if (ctx.tells()) tell_stream(ctx, args, *stream, options, id_at, *id);
   }
   ctx.keys.notify(notify::kStream, "xadd", ctx.db, args[1]);
   if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
@@ -226,10 +255,14 @@ void xtrim(WriteContext& ctx, Args args) {
     const auto beside = trim_beside(ctx, args[1], stream.record(), trim);
     if (!beside) return;
     gone = *beside;
+    const auto rest = read_stream(ctx, args[1]);
+    if (gone != 0 && ctx.tells()) tell_stream(ctx, args, *rest, options);
   } else {
     gone = stream->trim(trim);
     stream->finish(types::Touch::kModified);
+    if (gone != 0 && ctx.tells()) tell_stream(ctx, args, *stream, options);
   }
+  ctx.changes = gone;
   if (gone != 0) ctx.keys.notify(notify::kStream, "xtrim", ctx.db, args[1]);
   ctx.reply.integer(static_cast<int64_t>(gone));
 }
@@ -244,11 +277,12 @@ void xdel(WriteContext& ctx, Args args) {
     if (!id) return;
     ids.push_back(*id);
   }
-  int64_t removed = 0;
-  for (const StreamId id : ids) removed += stream->remove(id);
+  uint64_t removed = 0;
+  for (const StreamId id : ids) removed += stream->remove(id) ? 1 : 0;
+  ctx.changes = removed;
   if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
   stream->finish(types::Touch::kModified);
-  ctx.reply.integer(removed);
+  ctx.reply.integer(static_cast<int64_t>(removed));
 }
 
 void xlen(ReadContext& ctx, Args args) {

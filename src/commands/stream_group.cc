@@ -193,16 +193,17 @@ void xack(WriteContext& ctx, Args args) {
     if (!id) return;
     ids.push_back(*id);
   }
-  int64_t acknowledged = 0;
+  uint64_t acknowledged = 0;
   for (const StreamId id : ids) {
     const auto pending = stream->pending(*group, id);
     if (!pending) continue;
     stream->release(&*group, *pending);
     ++acknowledged;
   }
+  ctx.changes = acknowledged;
   if (acknowledged != 0) stream->store(*group);
   stream->finish();
-  ctx.reply.integer(acknowledged);
+  ctx.reply.integer(static_cast<int64_t>(acknowledged));
 }
 
 constexpr CommandRow kSubcommandTable[] = {

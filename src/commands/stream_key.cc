@@ -2,6 +2,7 @@
 #include "src/commands/stream_key.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "src/commands/element_reply.h"
@@ -115,6 +116,21 @@ void reply_entries(contract::WriteContext& ctx, const StreamReader& stream,
   const Held held = hold_entries(stream, range, count, false, SIZE_MAX);
   ctx.reply.array(held.count);
   reply_held(ctx.reply, held);
+}
+
+void tell_group_position(contract::WriteContext& ctx, std::string_view key,
+                         const types::StreamGroup& group) {
+  if (!ctx.tells()) return ctx.tell_nothing();
+  ctx.tell({"XGROUP", "SETID", key, group.name, types::stream_id_text(group.last), "ENTRIESREAD",
+            std::to_string(group.entries_read)});
+}
+
+void tell_claim(contract::WriteContext& ctx, std::string_view key, const types::StreamGroup& group,
+                std::string_view consumer, const types::StreamPending& pending) {
+  if (!ctx.tells()) return ctx.tell_nothing();
+  ctx.tell({"XCLAIM", key, group.name, consumer, "0", types::stream_id_text(pending.id), "TIME",
+            std::to_string(pending.delivered_ms), "RETRYCOUNT", std::to_string(pending.deliveries),
+            "FORCE", "JUSTID", "LASTID", types::stream_id_text(group.last)});
 }
 
 std::string no_group_error(std::string_view key, std::string_view group) {

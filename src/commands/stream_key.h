@@ -60,6 +60,12 @@ void reply_entries(contract::ReadContext& ctx, const types::StreamReader& stream
 void reply_entries(contract::WriteContext& ctx, const types::StreamReader& stream,
                    const StreamRange& range, uint64_t count);
 
+// Tell replicas how far a group has been given entries, and who has one of them.
+void tell_group_position(contract::WriteContext& ctx, std::string_view key,
+                         const types::StreamGroup& group);
+void tell_claim(contract::WriteContext& ctx, std::string_view key, const types::StreamGroup& group,
+                std::string_view consumer, const types::StreamPending& pending);
+
 // "NOGROUP No such key ... or consumer group ...".
 std::string no_group_error(std::string_view key, std::string_view group);
 

@@ -156,6 +156,7 @@ class Claiming {
   // `before` null: the entry was pending for nobody.
   void take_over(StreamId id, const StreamPending* before, const Claim& claim) {
     if (!consumer_) consumer_ = find_consumer();
+    ++changes_;
     StreamPending pending{.id = id,
                           .consumer = consumer_->name,
                           .delivered_ms = claim.delivered_ms,
@@ -166,12 +167,23 @@ class Claiming {
       ++pending.deliveries;
     }
     stream_.give(&*group_, &*consumer_, pending, before);
+    tell_claim(ctx_, key_, *group_, consumer_->name, pending);
   }
   // The entry is not in the stream any more.
   void forget(const StreamPending& pending) {
+    ++changes_;
+    tell_claim(ctx_, key_, *group_, pending.consumer, pending);
     stream_.release(&*group_, pending, consumer_ ? &*consumer_ : nullptr);
   }
+  // The group has read up to here, if it has not read further.
+  void read_until(StreamId last) {
+    if (last <= group_->last) return;
+    group_->last = last;
+    has_read_on_ = true;
+  }
   void finish() {
+    // In Redis that counts where no entry tells of it.
+    ctx_.changes = changes_ == 0 && has_read_on_ ? 1 : changes_;
     if (consumer_) stream_.store(*group_, *consumer_);
     stream_.store(*group_);
     stream_.finish();
@@ -182,6 +194,7 @@ class Claiming {
     auto consumer = stream_.consumer(*group_, name_);
     if (!consumer) {
       consumer = stream_.create_consumer(&*group_, name_, ctx_.now_ms());
+      ++changes_;
       ctx_.keys.notify(notify::kStream, "xgroup-createconsumer", ctx_.db, key_);
     }
     consumer->seen_ms = ctx_.now_ms();
@@ -194,6 +207,8 @@ class Claiming {
   StreamWriter& stream_;
   std::optional<StreamGroup> group_;
   std::optional<StreamConsumer> consumer_;
+  uint64_t changes_ = 0;
+  bool has_read_on_ = false;
 };
 
 void reply_claimed(ReplySink& reply, const StreamReader& stream,
@@ -271,12 +286,16 @@ void xclaim(WriteContext& ctx, Args args) {
   if (!claiming.has_group()) return ctx.reply.error(no_group_error(args[1], args[2]));
   const auto request = parse_claim(ctx, args);
   if (!request) return;
-  claiming.group().last = std::max(claiming.group().last, request->last);
+  ctx.tell_nothing();  // but what follows
+  bool any_told = false;
+  const bool moves = request->last > claiming.group().last;
+  claiming.read_until(request->last);
   std::vector<StreamId> claimed;
   for (const StreamId id : request->ids) {
     const auto pending = claiming.stream().pending(claiming.group(), id);
     if (!exists(claiming.stream(), id)) {
       if (pending) claiming.forget(*pending);
+      any_told = any_told || pending;
       continue;
     }
     if (!pending && !request->force) continue;
@@ -284,6 +303,7 @@ void xclaim(WriteContext& ctx, Args args) {
     claiming.take_over(id, pending ? &*pending : nullptr, request->claim);
     claimed.push_back(id);
   }
+  if (moves && !any_told && claimed.empty()) tell_group_position(ctx, args[1], claiming.group());
   reply_claimed(ctx.reply, claiming.stream(), claimed, request->claim.only_ids);
   claiming.finish();
 }
@@ -332,6 +352,7 @@ void xautoclaim(WriteContext& ctx, Args args) {
   Claiming claiming(ctx, args, *stream);
   if (!claiming.has_group()) return ctx.reply.error(no_group_error(args[1], args[2]));
 
+  ctx.tell_nothing();  // but what follows
   // Looked at first and changed then, because the walk is over what changes.
   std::vector<StreamPending> candidates;
   std::vector<StreamId> claimed, gone;

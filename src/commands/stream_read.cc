@@ -233,10 +233,13 @@ void deliver_new(WriteContext& ctx, const Request& request, StreamWriter& stream
     if (request.no_ack) continue;
     // An XGROUP SETID back lets an entry be delivered that is pending already.
     const auto before = stream.pending(*group, id);
-    stream.give(
-        group, consumer,
-        {.id = id, .consumer = consumer->name, .delivered_ms = ctx.now_ms(), .deliveries = 1},
-        before ? &*before : nullptr);
+    const StreamPending pending{
+        .id = id, .consumer = consumer->name, .delivered_ms = ctx.now_ms(), .deliveries = 1};
+    stream.give(group, consumer, pending, before ? &*before : nullptr);
+    tell_claim(ctx, delivery->key, *group, consumer->name, pending);
+  }
+  if (request.no_ack && !delivery->entries.empty()) {
+    tell_group_position(ctx, delivery->key, *group);
   }
 }
 
@@ -264,7 +267,8 @@ void deliver_again(WriteContext& ctx, StreamWriter& stream, const StreamGroup& g
   }
 }
 
-// Serves from one stream, if there is something for the consumer. The group must be there.
+// Serves from one stream, if there is something for the consumer. The group must be there. Counts
+// the consumer that comes into being as a change.
 std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t index,
                               uint64_t count) {
   const std::string_view key = request.keys[index];
@@ -276,9 +280,15 @@ std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t 
   const bool only_new = request.ids[index] == ">";
   if (only_new && !has_entries_behind(stream, group->last)) return std::nullopt;
   auto consumer = stream.consumer(*group, request.consumer);
-  if (!consumer) {
+  const bool is_new = !consumer;
+  if (is_new) {
     consumer = stream.create_consumer(&*group, request.consumer, ctx.now_ms());
+    ++*ctx.changes;
     ctx.keys.notify(notify::kStream, "xgroup-createconsumer", ctx.db, key);
+  }
+  ctx.tell_nothing();  // but what follows
+  if (is_new && request.no_ack) {
+    ctx.tell({"XGROUP", "CREATECONSUMER", key, group->name, consumer->name});
   }
   consumer->seen_ms = ctx.now_ms();
   Delivery delivery{.key = key, .entries = {}};
@@ -343,12 +353,14 @@ void xreadgroup(WriteContext& ctx, Args args) {
     until_ms = wait_until_ms(ctx, *request->block);
     if (!until_ms) return;
   }
+  ctx.changes = 0;
   if (ctx.fed) return serve_fed(ctx, *request, *until_ms);
   if (!check_streams(ctx, *request)) return;
   std::vector<Delivery> deliveries;
   for (size_t i = 0; i < request->keys.size(); ++i) {
     if (auto delivery = serve(ctx, *request, i, request->count)) {
       deliveries.push_back(std::move(*delivery));
+      ++*ctx.changes;
     }
   }
   if (!deliveries.empty()) return reply_deliveries(ctx.reply, deliveries);

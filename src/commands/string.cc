@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
@@ -77,6 +78,20 @@ void tell_set(WriteContext& ctx, std::string_view name, bool with_expiry) {
   if (with_expiry) ctx.keys.notify(notify::kGeneric, "expire", ctx.db, name);
 }
 
+// A time of expiry is told in Unix milliseconds, and then nothing else.
+void tell_replicas_set(WriteContext& ctx, Args args, const StringOptions& options,
+                       int64_t expire_ms) {
+  if (options.expiry.given()) {
+    return ctx.tell({"SET", args[1], args[2], "PXAT", std::to_string(expire_ms)}, 2);
+  }
+  if (!options.get) return;
+  std::vector<std::string_view> words(args.begin(), args.end());
+  std::erase_if(words, [&](std::string_view& word) {
+    return &word > &words[2] && contract::equals_ignore_case(word, "get");
+  });
+  ctx.tell(words, 2);
+}
+
 void set(WriteContext& ctx, Args args) {
   StringOptions options;
   if (!parse_string_options(args.subspan(3), OptionsOf::kSet, &options)) {
@@ -100,6 +115,7 @@ void set(WriteContext& ctx, Args args) {
   if (options.keep_ttl && found) expire_ms = old.expire_ms();
   store_value(ctx, args[1], found ? &old : nullptr, args[2], *expire_ms);
   tell_set(ctx, args[1], options.expiry.given());
+  if (ctx.tells()) tell_replicas_set(ctx, args, options, *expire_ms);
   if (!options.get) ctx.reply.ok();
 }
 
@@ -121,6 +137,7 @@ void set_with_time(WriteContext& ctx, Args args, const ExpiryOption& expiry,
   const bool found = ctx.keys.peek_overwritten(ctx.db, args[1], true, &old);
   store_value(ctx, args[1], found ? &old : nullptr, args[3], *expire_ms);
   tell_set(ctx, args[1], true);
+  if (ctx.tells()) ctx.tell({"SET", args[1], args[3], "PXAT", std::to_string(*expire_ms)}, 2);
   ctx.reply.ok();
 }
 
@@ -138,6 +155,7 @@ void getset(WriteContext& ctx, Args args) {
   if (!reply_value(ctx, args[1], &old, &found)) return;
   store_value(ctx, args[1], found ? &old : nullptr, args[2], 0);
   tell_set(ctx, args[1], false);
+  ctx.tell({"SET", args[1], args[2]}, 2);
 }
 
 void getdel(WriteContext& ctx, Args args) {
@@ -147,6 +165,7 @@ void getdel(WriteContext& ctx, Args args) {
   if (!found) return;
   ctx.keys.remove(ctx.db, args[1], old);
   ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
+  ctx.tell({"DEL", args[1]});
 }
 
 void getex(WriteContext& ctx, Args args) {
@@ -162,8 +181,9 @@ void getex(WriteContext& ctx, Args args) {
   const std::optional<int64_t> expire_ms = options.expiry.resolve(ctx.now_ms(), "getex", ctx.reply);
   if (!expire_ms) return;
   reply_string(ctx, record);
-  if (options.expiry.is_absolute() && *expire_ms <= ctx.now_ms()) {
+  if (options.expiry.is_absolute() && *expire_ms <= ctx.keys.expired_by_ms()) {
     ctx.keys.remove(ctx.db, args[1], record);
+    ctx.tell({"DEL", args[1]});
     return ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   }
   if (!options.expiry.given() && !(options.persist && record.expire_ms() != 0)) return;
@@ -171,6 +191,8 @@ void getex(WriteContext& ctx, Args args) {
   after.expire_ms = *expire_ms;
   ctx.keys.store(ctx.db, args[1], &record, after);
   ctx.keys.notify(notify::kGeneric, options.persist ? "persist" : "expire", ctx.db, args[1]);
+  if (options.persist) return ctx.tell({"PERSIST", args[1]});
+  if (ctx.tells()) ctx.tell({"PEXPIREAT", args[1], std::to_string(*expire_ms)});
 }
 
 void set_pairs(WriteContext& ctx, Args pairs) {

@@ -89,6 +89,7 @@ void incrbyfloat(WriteContext& ctx, Args args) {
   const std::string digits = print_decimal(value);
   store_number(ctx, args[1], found ? &old : nullptr, digits, /*text=*/true);
   ctx.keys.notify(notify::kString, "incrbyfloat", ctx.db, args[1]);
+  ctx.tell({"SET", args[1], digits, "KEEPTTL"});
   ctx.reply.bulk(digits);
 }
 

@@ -230,11 +230,12 @@ constexpr auto kRows = contract::family(kSortedSetFamily, kTable);
 std::optional<types::ScoreBound> parse_score_bound(std::string_view text) {
   const bool exclusive = text.starts_with('(');
   if (exclusive) text.remove_prefix(1);
-  // Redis reads these with strtod(): spaces before the number and an empty text are taken.
+  // Redis reads these with strtod(): spaces before the number and an empty text are taken, and
+  // what stands behind a zero byte is not seen.
   const std::string copy(text);
   char* end = nullptr;
   const double score = std::strtod(copy.c_str(), &end);
-  if (end != copy.c_str() + copy.size() || std::isnan(score)) return std::nullopt;
+  if (*end != '\0' || std::isnan(score)) return std::nullopt;
   return types::ScoreBound{.score = score, .exclusive = exclusive};
 }
 

@@ -22,7 +22,11 @@ namespace {
 using types::Record;
 using types::ScoredMember;
 
-enum class End : uint8_t { kMin, kMax };
+using End = types::SortedSetWriter::End;
+
+std::string_view pop_command(End end) {
+  return end == End::kLowest ? "ZPOPMIN" : "ZPOPMAX";
+}
 
 // What was taken, in the order of the reply.
 struct Taken {
@@ -50,7 +54,7 @@ std::shared_ptr<data::SpillSort> take_many(WriteContext& ctx, std::string_view n
                        keys.data(), record, limits, put,
                        [&](uint64_t rank, std::string_view member, double score) {
                          if (rank < ranks.first || rank >= ranks.end) return false;
-                         taken.add(next_place(taken, end == End::kMax), item_of(score, member));
+                         taken.add(next_place(taken, end == End::kHighest), item_of(score, member));
                          return true;
                        });
                  });
@@ -63,23 +67,29 @@ std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::Sorte
   Taken taken;
   count = std::min(count, set.size());
   const types::RankRange ranks =
-      end == End::kMin ? types::RankRange{.first = 0, .end = count}
-                       : types::RankRange{.first = set.size() - count, .end = set.size()};
+      end == End::kLowest ? types::RankRange{.first = 0, .end = count}
+                          : types::RankRange{.first = set.size() - count, .end = set.size()};
   bool left = count < set.size();
   if (is_large_removal(before, count)) {
     taken.many = take_many(ctx, name, before, end, ranks);
     if (!taken.many) return std::nullopt;
   } else {
-    set.walk(ranks, end == End::kMax, [&](std::string_view member, double score) {
-      taken.few.push_back({.score = score, .member = std::string(member)});
-      return true;
-    });
     types::SortedSetWriter writer = zset_writer(ctx, name, &before);
+    std::optional<ScoredMember> only;
+    if (count == 1) only = writer.peek(end);
+    if (only) {
+      taken.few.push_back(std::move(*only));
+    } else {
+      set.walk(ranks, end == End::kHighest, [&](std::string_view member, double score) {
+        taken.few.push_back({.score = score, .member = std::string(member)});
+        return true;
+      });
+    }
     taken.few.size() == 1 ? writer.remove(taken.few.front()) : writer.remove(ranks);
     left = writer.finish();
   }
   if (ctx.keys.data().failed()) return std::nullopt;
-  tell_zset_removal(ctx, name, end == End::kMin ? "zpopmin" : "zpopmax", left);
+  tell_zset_removal(ctx, name, end == End::kLowest ? "zpopmin" : "zpopmax", left);
   return taken;
 }
 
@@ -123,10 +133,10 @@ void pop(WriteContext& ctx, Args args, End end) {
 }
 
 void zpopmin(WriteContext& ctx, Args args) {
-  pop(ctx, args, End::kMin);
+  pop(ctx, args, End::kLowest);
 }
 void zpopmax(WriteContext& ctx, Args args) {
-  pop(ctx, args, End::kMax);
+  pop(ctx, args, End::kHighest);
 }
 
 void blocking_pop(WriteContext& ctx, Args args, End end) {
@@ -139,6 +149,7 @@ void blocking_pop(WriteContext& ctx, Args args, End end) {
                                   const auto taken = take(ctx, name, set, before, end, 1);
                                   if (!taken) return;
                                   ctx.changes = taken->size();
+                                  ctx.tell({pop_command(end), name});
                                   ctx.reply.array(3);
                                   ctx.reply.bulk(name);
                                   reply_members(ctx, *taken, /*nested=*/false);
@@ -147,20 +158,23 @@ void blocking_pop(WriteContext& ctx, Args args, End end) {
 }
 
 void bzpopmin(WriteContext& ctx, Args args) {
-  blocking_pop(ctx, args, End::kMin);
+  blocking_pop(ctx, args, End::kLowest);
 }
 void bzpopmax(WriteContext& ctx, Args args) {
-  blocking_pop(ctx, args, End::kMax);
+  blocking_pop(ctx, args, End::kHighest);
 }
 
 Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
   return serve_first(ctx, pop.keys, storage::ValueType::kSortedSet,
                      [&](std::string_view name, const Record& before) {
                        types::SortedSetReader set(ctx.keys.data(), before);
-                       const End end = pop.from_second_end ? End::kMax : End::kMin;
+                       const End end = pop.from_second_end ? End::kHighest : End::kLowest;
                        const auto taken = take(ctx, name, set, before, end, pop.count);
                        if (!taken) return;
                        ctx.changes = taken->size();
+                       if (ctx.tells()) {
+                         ctx.tell({pop_command(end), name, std::to_string(taken->size())});
+                       }
                        ctx.reply.array(2);
                        ctx.reply.bulk(name);
                        ctx.reply.array(taken->size());
@@ -174,10 +188,10 @@ void zmpop(WriteContext& ctx, Args args) {
 }
 
 void bzmpop(WriteContext& ctx, Args args) {
-  const auto until_ms = wait_until(ctx, args[1]);
-  if (!until_ms) return;
   const auto pop = read_pop_several(ctx, args.subspan(2), "min", "max");
-  if (!pop || pop_several(ctx, *pop) == Try::kDone) return;
+  if (!pop) return;
+  const auto until_ms = wait_until(ctx, args[1]);
+  if (!until_ms || pop_several(ctx, *pop) == Try::kDone) return;
   wait_for(ctx, pop->keys, *until_ms);
 }
 

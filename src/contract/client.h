@@ -27,6 +27,8 @@ class Account;
 
 namespace ingot::contract {
 
+struct Replica;
+
 struct QueuedCommand {
   const CommandRow* row;
   net::BatchPtr batch;  // keeps the arguments
@@ -61,6 +63,7 @@ class Client {
   ReplyMode reply_mode = ReplyMode::kOn;
   bool close_after_reply = false;  // QUIT, CLIENT KILL of oneself, protocol errors
   bool authenticated = false;
+  bool is_master = false;  // not a client at all: what this server follows
 
   std::atomic<int> db{0};
   std::atomic<int> resp{2};
@@ -84,6 +87,10 @@ class Client {
   uint32_t subscribed_to(ChannelKind kind) const { return subscribed[static_cast<size_t>(kind)]; }
   bool is_subscriber() const;  // of channels, patterns or shard channels
   bool is_monitor() const { return subscribed_to(ChannelKind::kMonitor) > 0; }
+
+  // What it has said as a replica; null: nothing. Set by its I/O thread before `follows` is.
+  std::shared_ptr<Replica> replica;
+  std::atomic<bool> follows{false};  // this server's stream of changes, for good
 
   // Client side caching. Changed by Tracking, and under its lock but for single bits of `tracking`.
   std::atomic<uint32_t> tracking{0};           // bits of namespace tracks; 0: it does not track

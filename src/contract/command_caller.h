@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "src/contract/reply.h"
 #include "src/contract/row.h"
@@ -44,6 +45,7 @@ struct ScriptCall {
   int resp = 2;  // the form of the reply
   bool no_writes = false;
   bool allow_oom = false;
+  bool is_told = true;  // to replicas
 };
 
 // One thread: that of the script.
@@ -62,6 +64,11 @@ class CommandCaller {
     kDry,  // in the pool, for blocks alone: nothing of it is kept, and it may be cut short
   };
   virtual Place place() const = 0;
+  // False: it changes nothing, and its client has left. It may be cut short.
+  virtual bool is_wanted() const { return true; }
+  // Why a script may not begin here; empty: it may. `may_write`: it has declared what it does, and
+  // not that it writes nothing.
+  virtual std::string begin_refusal(bool may_write, bool allows_stale) const = 0;
   // For math.random(): another for each unit, the same when that is repeated.
   virtual uint64_t seed() = 0;
   // Whether the client may run this; nothing when there is no such command.

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/contract/args.h"
@@ -38,6 +40,7 @@ struct Services;
 
 namespace ingot::contract {
 
+class Replicas;
 class Table;
 
 class ReadContext {
@@ -68,13 +71,15 @@ struct PoolResult {
 // Failures latch in keys.data().
 using PoolWork = std::function<std::shared_ptr<PoolResult>(types::KeyReader& keys)>;
 
-// A client that waits for a key to be fed, or for what is committed by now to be synced. After its
-// time it is answered a null array, or as one whose writes are not synced.
+// A client that waits for a key to be fed, or for what is committed by now to be elsewhere. After
+// its time it is answered a null array, or who has it.
 struct Block {
   std::vector<std::string> keys;
-  bool for_sync = false;
-  int64_t until_ms = 0;     // Unix; 0: for ever
-  std::string memory = {};  // given back when it runs again
+  std::optional<size_t> for_acks = {};  // so many replicas have it
+  bool on_disk = false;                 // on stable storage, those do
+  bool for_sync = false;                // and this server, too
+  int64_t until_ms = 0;                 // Unix; 0: for ever
+  std::string memory = {};              // given back when it runs again
 };
 
 // Why a blocked command runs again.
@@ -93,12 +98,15 @@ class WriteContext {
   const ClientRegistry& clients;
   Channels& channels;
   script::Scripts& scripts;
+  const Replicas& replicas;
   uint64_t client_id;
   CommandCaller* caller = nullptr;  // of those that run scripts (CommandRow::runs_script)
 
   // The large argument that is in the engine already instead of standing among the arguments, or
   // null.
   data::BuiltArgument* argument = nullptr;
+  // The same for those who only tell of it.
+  types::LongWord long_argument = {};
   // What an earlier run of this command asked the pool for, or null.
   std::shared_ptr<PoolResult> earlier = nullptr;
   // A run for its blocks alone, of which nothing is kept.
@@ -110,15 +118,40 @@ class WriteContext {
   // it would after its time-out.
   bool may_block = false;
   // Set when a blocked command runs again because a key of its was fed: it serves itself from this
-  // one, or blocks again and keeps its place. Or because all is synced that it waited for.
+  // one, or blocks again and keeps its place.
   std::optional<Fed> fed = {};
   // What the run before gave to go_on(); empty: this is the first.
   std::string_view went_on = {};
   // As how many changes the command counts (rdb_changes_since_last_save); nothing: one for each key
   // that it stored or removed.
   std::optional<uint64_t> changes = {};
+  bool is_told = true;  // false: a script keeps it from replicas
 
   int64_t now_ms() const { return keys.now_ms(); }
+
+  // --- what replicas are told (docs/replication-stream.md): the command as it stands, if it counts
+  // changes, unless it says otherwise here
+
+  // Whether anybody is told: else there is no need to make the words.
+  bool tells() const { return is_told && keys.tells_replicas(); }
+  // These words instead; more than one command makes a transaction. words[value_at] is the argument
+  // that holds a value, which may be in the engine.
+  void tell(Args words, size_t value_at = 0) {
+    telling_ = Telling::kOwn;
+    if (!tells()) return;
+    keys.effects().told.tell(db, words, value_at,
+                             value_at == 0 ? types::LongWord() : long_argument);
+  }
+  void tell(std::initializer_list<std::string_view> words, size_t value_at = 0) {
+    tell(Args(words.begin(), words.size()), value_at);
+  }
+  // So many commands, read when the group is committed.
+  void tell(uint64_t commands, std::shared_ptr<const types::ToldBytes> encoded) {
+    telling_ = Telling::kOwn;
+    if (tells()) keys.effects().told.tell(db, commands, std::move(encoded));
+  }
+  void tell_nothing() { telling_ = Telling::kOwn; }
+  void tell_unchanged() { telling_ = Telling::kVerbatim; }  // also when it counts no change
 
   // What `work` makes of the data: done in the pool at a view while this run is given up, or here
   // when that has not helped (`here`). `fits` tells whether the data is still as the pool saw it.
@@ -156,6 +189,7 @@ class WriteContext {
   std::optional<std::vector<std::string>> holds_ = {};
   std::optional<Block> block_ = {};
   std::string goes_on_ = {};
+  enum class Telling : uint8_t { kIfChanged, kVerbatim, kOwn } telling_ = Telling::kIfChanged;
 };
 
 class SessionContext {

@@ -8,6 +8,7 @@
 namespace ingot::contract {
 
 inline constexpr char kOutOfMemory[] = "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr char kTooFewReplicas[] = "NOREPLICAS Not enough good replicas to write.";
 inline constexpr char kTransactionTooLarge[] =
     "EXECABORT Transaction discarded because of: OOM command not allowed when used memory > "
     "'maxmemory'.";

@@ -89,10 +89,10 @@ class ReplySink {
 };
 
 // WAITAOF's: whether this server has synced what the client wrote, and how many replicas have.
-inline void reply_synced(ReplySink& reply, bool synced) {
+inline void reply_synced(ReplySink& reply, bool synced, size_t replicas) {
   reply.array(2);
   reply.integer(synced ? 1 : 0);
-  reply.integer(0);
+  reply.integer(static_cast<int64_t>(replicas));
 }
 
 // Encoded replies in the order they were made; streams stand between stretches of bytes.

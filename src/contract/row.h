@@ -202,7 +202,9 @@ struct CommandRow {
   bool immediate = false;
   // What its connection has sent behind it waits until it is answered.
   bool alone = false;
-  // Answers with pushes, which CLIENT REPLY does not silence.
+  // Waits as those with flag::kBlocking do, which Redis does not tell of it.
+  bool blocks = false;
+  // Answers with pushes, or with all that a replica is told: CLIENT REPLY does not silence that.
   bool pushes = false;
   // A subscriber may send it under RESP2.
   bool from_subscribers = false;
@@ -210,6 +212,9 @@ struct CommandRow {
   bool offload = false;
   // A read that walks an unbounded part of the data: straight to the pool, no probe.
   bool scans = false;
+  // A read that tells whether what has expired is still there: after the reads before it, which
+  // remove that.
+  bool after_reads = false;
   // What it finds counts as hit or missed, although it writes. (Of rows that make one key of
   // others, and of those that only read, that is derived.)
   bool counts_lookups = false;
@@ -246,6 +251,9 @@ constexpr bool is_write(const CommandRow& row) {
 }
 constexpr bool is_session(const CommandRow& row) {
   return std::holds_alternative<SessionHandler>(row.handler);
+}
+constexpr bool may_block(const CommandRow& row) {
+  return row.blocks || (row.flags & flag::kBlocking) != 0;
 }
 constexpr bool is_exec(const CommandRow& row) {
   return std::holds_alternative<Control>(row.handler);

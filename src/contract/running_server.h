@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "net/connection.h"
+#include "src/contract/master_link.h"
 #include "src/types/key_cursor.h"
 #include "src/types/keyspace.h"
 #include "storage/status.h"
@@ -48,13 +52,34 @@ struct BackgroundWork {
   uint64_t disk_bytes = 0;       // that the last one left, or that there were at the start
 };
 
+class Client;
+class Replicas;
+
+// What a client that wants to follow asks for.
+struct FollowRequest {
+  bool is_psync = true;            // else it is SYNC, which has no answer before the data
+  std::string id;                  // of the stream that it knows
+  std::optional<uint64_t> offset;  // up to which it has that; nothing: it needs all of the data
+};
+
+// What FAILOVER asks for.
+struct FailoverRequest {
+  std::optional<std::string> host;  // nothing: whichever replica has everything first
+  int64_t port = 0;
+  bool force = false;      // when the time is over, although it lacks something
+  int64_t timeout_ms = 0;  // 0: for as long as it takes
+};
+
 class RunningServer {
  public:
   virtual ~RunningServer() = default;
 
-  // Begins an orderly stop (flush, exit 0) and returns; the connections are closed by it.
-  virtual void request_shutdown() = 0;
-  // SAVE: a checkpoint beside the data, replacing the last one. Blocks. On an engine without
+  // Begins an orderly stop (flush, exit 0), which waits for replicas that lag, unless it is to be
+  // `now`. The answer comes when that is called off; else the connections are closed by it.
+  virtual std::unique_ptr<net::BodySource> request_shutdown(bool now) = 0;
+  virtual bool call_off_shutdown() = 0;                         // false: none is under way
+  virtual std::optional<int64_t> shutdown_left_ms() const = 0;  // nothing: nobody is waited for
+  // SAVE: a checkpoint beside the data, in the place of the last one. Blocks. On an engine without
   // checkpoints it makes everything durable instead.
   virtual storage::Status save() = 0;
   // BGSAVE: false when one is running already.
@@ -81,9 +106,26 @@ class RunningServer {
   virtual void set_active_expire(bool active) = 0;  // DEBUG SET-ACTIVE-EXPIRE
   virtual types::KeyCursors& cursors() = 0;         // of SCAN
 
-  virtual int64_t now_ms() const = 0;              // Unix
-  virtual const std::string& run_id() const = 0;   // 40 hex digits
-  virtual std::string replication_id() const = 0;  // the same, but for DEBUG CHANGE-REPL-ID
+  // What a client that follows is sent from now on. On its I/O thread. Null, with the error reply:
+  // it cannot follow.
+  virtual std::unique_ptr<net::BodySource> follow(Client& client, FollowRequest request,
+                                                  std::string* error) = 0;
+  virtual Replicas& replicas() = 0;
+  // REPLICAOF. False: that is the master already.
+  virtual bool follow_master(std::string host, int port) = 0;
+  virtual void follow_nobody() = 0;
+  // The error reply; empty: it has begun.
+  virtual std::string fail_over(FailoverRequest request) = 0;
+  virtual bool abort_failover() = 0;                          // false: there is none
+  virtual std::string_view failover_state() const = 0;        // as INFO names it
+  virtual std::optional<MasterLink> master_link() const = 0;  // nothing: this is a master
+  virtual int64_t stream_offset() const = 0;                  // of what replicas are told
+
+  virtual int64_t now_ms() const = 0;             // Unix
+  virtual const std::string& run_id() const = 0;  // 40 hex digits
+  // That of the stream of changes; while it is off one that a start, and DEBUG CHANGE-REPL-ID,
+  // make.
+  virtual std::string replication_id() const = 0;
   virtual void change_replication_id() = 0;
   virtual const std::string& executable() const = 0;
   virtual const std::string& config_file() const = 0;

@@ -46,7 +46,7 @@ inline constexpr uint64_t kRepeatedByWriter = 16'384;
 inline constexpr uint64_t kRemovedByWriter = 4096;
 // Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.
 inline constexpr uint64_t kTrimmedByWriter = 10'000;
-// Of a larger set SPOP draws some members ahead.
+// Of a larger set SPOP draws some members ahead; a smaller one that it empties it takes whole.
 inline constexpr uint64_t kDrawnFromAll = 1024;
 // Drawn at random: some seeks for each.
 inline constexpr uint64_t kDrawnByWriter = 128;

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "src/data/change_stream.h"
 #include "src/data/reader_pool.h"
+#include "src/data/store.h"
 #include "src/types/string_value.h"
+#include "storage/overlay.h"
 
 namespace ingot::data {
 
@@ -22,7 +25,11 @@ void BuiltArgument::write(std::string piece, std::move_only_function<void(bool o
 }
 
 void BuiltArgument::take(std::string_view piece) {
-  if (!string_) string_.emplace(services_);
+  if (!string_) {
+    string_.emplace(services_);
+    part_ = services_.changes.begin_part();
+  }
+  if (part_ && !part_->append(piece).ok()) part_.reset();
   while (!piece.empty()) {
     const std::string_view part = piece.substr(0, kStringChunkBytes - partial_.size());
     piece.remove_prefix(part.size());
@@ -43,6 +50,21 @@ storage::Status BuiltArgument::status() const {
   if (string_ && !string_->status().ok()) return string_->status();
   if (received_ == length_) return {};
   return {storage::Status::Code::kIo, "a large argument was not received completely"};
+}
+
+storage::Status BuiltArgument::read(const Piece& piece) const {
+  constexpr uint64_t kPieceBytes = 64 * kStringChunkBytes;
+  storage::Status bad = status();
+  if (!bad.ok()) return bad;
+  storage::Overlay data(services_.store.engine(), nullptr, storage::Tier::kDisk);
+  std::string bytes;
+  for (uint64_t at = 0; at < length_; at += bytes.size()) {
+    bytes.clear();
+    types::read_string(data, id(), at, std::min(kPieceBytes, length_ - at), &bytes);
+    if (data.failed()) return data.error();
+    piece(bytes);
+  }
+  return {};
 }
 
 }  // namespace ingot::data

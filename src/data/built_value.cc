@@ -45,6 +45,7 @@ class SourcesOfTransaction : public types::KeyReader {
   // `states` is empty outside of a transaction.
   SourcesOfTransaction(types::KeyReader& view, int db, const Names& sources, const Names& states)
       : KeyReader(view.data(), view.databases(), view.now_ms(), view.access()), db_(db) {
+    expire_as(view);
     for (size_t i = 0; i < states.size(); ++i) {
       types::Record record;
       if (!states[i].empty()) INGOT_CHECK(record.assign(states[i]));
@@ -180,6 +181,7 @@ BuiltValue changed_value(Services& services, types::KeyReader& keys, int db, con
   }
   Sandbox sandbox(services.store.engine(), nullptr, keys.databases(), keys.now_ms(),
                   collection.id());
+  sandbox.keys().expire_as(keys);
   const size_t id_bytes = storage::collection_begin(collection.id()).size();
   const auto empty_sandbox = [&] {
     sandbox.take_elements([&](Space space, std::string_view full, const std::string_view* record) {
@@ -268,6 +270,7 @@ std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_vie
         result.sandbox = std::make_unique<Sandbox>(services.store.engine(), keys.data().snapshot(),
                                                    keys.databases(), keys.now_ms());
         types::KeyWriter& sandbox = result.sandbox->keys();
+        sandbox.expire_as(keys);
         const Change change = changes.make(sandbox, &source, [] {});
         if (change.changes != 0 && sandbox.peek(db, name, &result.after)) result.change = change;
         if (sandbox.data().failed()) keys.data().latch_error(sandbox.data().error());

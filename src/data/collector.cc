@@ -207,6 +207,8 @@ Status Collector::sweep() {
 // `from` empty: from the first of this kind.
 Status Collector::read_piece(GarbageKind kind, std::string from, Piece* piece) {
   // An id that is reserved now, or given out from now on, may be linked while this goes on.
+  const types::FillingKeyspaces::Snapshot filling = store_.filling().snapshot();
+  if (!filling.failure.ok()) return filling.failure;
   std::set<storage::CollectionId> reserved;
   storage::CollectionId horizon;
   Status no_id;
@@ -229,6 +231,9 @@ Status Collector::read_piece(GarbageKind kind, std::string from, Piece* piece) {
       break;
     }
     if (kind == GarbageKind::kCollection && (id >= horizon || reserved.contains(id))) continue;
+    if (kind == GarbageKind::kKeyspace && filling.covers(static_cast<storage::KeyspaceId>(id))) {
+      continue;
+    }
     piece->ids.push_back(id);
   }
   return cursor->status();

@@ -56,7 +56,7 @@ class Collector {
 
   // An id for a collection that is built before any key names it. Its garbage record may be written
   // with its first bytes: it is left alone until release().
-  // 0 and `*failure` as CollectionIds::next().
+  // 0 and `*failure` as FreshIds::next().
   storage::CollectionId reserve(storage::Status* failure);
   // Of a reserved id whose garbage record a commit has removed, or that nobody will ever link.
   void release(storage::CollectionId id);
@@ -64,6 +64,10 @@ class Collector {
   // Space is short: what was removed one by one is worth a piece of the engine's work now. To be
   // asked again and again while it is.
   void make_room();
+  // Meanwhile nothing large is filled beside the writer, which would take what is left for this
+  // work.
+  void set_space_short(bool is_short) { space_short_ = is_short; }
+  bool is_space_short() const { return space_short_; }
 
   // Ids known to wait or to be dead: what a sweep of the garbage space has yet to find is not among
   // them.
@@ -99,6 +103,7 @@ class Collector {
   Store& store_;
   storage::Engine& engine_;
   const size_t remembered_max_;
+  std::atomic<bool> space_short_{false};
   std::atomic<uint64_t> reclaimed_{0};
   std::atomic<uint64_t> in_hand_{0};  // ids that the round at hand is about
   std::atomic<uint64_t> dead_{0};     // ids that the engine knows as dead

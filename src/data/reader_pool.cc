@@ -38,10 +38,40 @@ void ReaderPool::submit(Task task, Work work) {
   bool wake;
   {
     std::lock_guard lock(mutex_);
-    (work == Work::kShort ? short_ : long_).push_back(std::move(task));
+    if (work == Work::kShort) {
+      short_.push_back(std::move(task));
+    } else {
+      long_.push_back({.since = Clock::now(), .task = std::move(task)});
+    }
     wake = idle_ > 0;
   }
   if (wake) wake_.notify_one();
+}
+
+void ReaderPool::submit_script(ScriptTask task) {
+  bool wake;
+  {
+    std::lock_guard lock(mutex_);
+    scripts_.push_back({.since = Clock::now(), .task = std::move(task)});
+    wake = idle_ > 0;
+  }
+  if (wake) wake_.notify_one();
+}
+
+void ReaderPool::give_up_scripts(std::chrono::milliseconds waited) {
+  std::vector<ScriptTask> given_up;
+  {
+    std::lock_guard lock(mutex_);
+    const auto is_old = [now = Clock::now(), waited](Clock::time_point since) {
+      return std::chrono::floor<std::chrono::milliseconds>(now - since) >= waited;
+    };
+    if (!is_old(script_taken_)) return;
+    while (!scripts_.empty() && is_old(scripts_.front().since)) {
+      given_up.push_back(std::move(scripts_.front().task));
+      scripts_.pop_front();
+    }
+  }
+  for (ScriptTask& task : given_up) task(Turn::kGiveUp);
 }
 
 void ReaderPool::look_up(Lookup lookup) {
@@ -84,7 +114,7 @@ void ReaderPool::run_ring() {
     ring_waits_ = rests && lookups_.empty();
     lock.unlock();
     if (!rests) {
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = Clock::now();
       const uint64_t tasks = begun.size();
       for (Lookup& lookup : begun) ring_->run(std::move(lookup.work), std::move(lookup.reads));
       begun.clear();
@@ -122,73 +152,92 @@ void ReaderPool::post_all() {
 }
 
 void ReaderPool::start_threads(size_t wanted) {
+  const size_t threads = wanted == 0 ? 0 : wanted + 1;
+  std::list<Worker> ended;
+  size_t staying = 0;
   {
     std::lock_guard lock(mutex_);
     wanted_ = wanted;
+    for (const Worker& worker : workers_) staying += worker.leaves ? 0 : 1;
+    // Those first which may be at it for ever.
+    for (const bool is_at_it : {true, false}) {
+      for (Worker& worker : workers_) {
+        if (staying <= threads || worker.leaves || worker.is_at_it != is_at_it) continue;
+        worker.leaves = true;
+        --staying;
+      }
+    }
+    for (auto at = workers_.begin(); at != workers_.end();) {
+      const auto each = at++;
+      if (each->ended || wanted == 0) ended.splice(ended.end(), workers_, each);
+    }
   }
   wake_.notify_all();
-  while (threads_.size() > wanted) {
-    threads_.back().join();
-    threads_.pop_back();
-  }
-  while (threads_.size() < wanted) {
-    size_t index = threads_.size();
-    threads_.emplace_back([this, index] { run(index); });
+  for (Worker& worker : ended) worker.thread.join();
+  for (; staying < threads; ++staying) {
+    Worker& worker = workers_.emplace_back();
+    worker.thread = std::thread([this, &worker] { run(worker); });
   }
 }
 
-bool ReaderPool::may_run_long() const {
-  return !long_.empty() && long_running_ < std::max<size_t>(wanted_ / 2, 1);
+bool ReaderPool::has_place(size_t running, size_t of_others) const {
+  const size_t most = std::max<size_t>(wanted_ / 2, 1);
+  // There may be more on threads that leave.
+  return running < most && running + std::min(of_others, most) <= most;
 }
 
-bool ReaderPool::has_work() const {
-  return !short_.empty() || may_run_long();
-}
-
-Work ReaderPool::take(Task* task) {
-  // One that takes long always runs, however many short ones there are.
+// One that takes long always runs, and one script, however many short ones there are.
+ReaderPool::Taken ReaderPool::take() {
   const bool takes_long = may_run_long() && (short_.empty() || long_running_ == 0);
-  std::deque<Task>& queue = takes_long ? long_ : short_;
-  *task = std::move(queue.front());
-  queue.pop_front();
-  return takes_long ? Work::kLong : Work::kShort;
+  const bool takes_script = may_run_script() && (short_.empty() || scripts_running_ == 0);
+  if (takes_script && (!takes_long || scripts_.front().since < long_.front().since)) {
+    auto run = [script = std::move(scripts_.front().task)]() mutable { script(Turn::kRun); };
+    scripts_.pop_front();
+    script_taken_ = Clock::now();
+    return {.task = std::move(run), .running = &scripts_running_};
+  }
+  Taken taken{.task = std::move(takes_long ? long_.front().task : short_.front()),
+              .running = takes_long ? &long_running_ : nullptr};
+  takes_long ? long_.pop_front() : short_.pop_front();
+  return taken;
 }
 
-void ReaderPool::run(size_t index) {
+void ReaderPool::run(Worker& worker) {
   pthread_setname_np(pthread_self(), "reader");
   std::unique_lock lock(mutex_);
   while (true) {
     // The threads of a pool that closes drain the queues.
-    if (index >= wanted_ && (wanted_ > 0 || (short_.empty() && long_.empty()))) break;
+    if (worker.leaves && (wanted_ > 0 || is_drained())) break;
     if (!has_work()) {
       ++idle_;
       wake_.wait(lock);
       --idle_;
       continue;
     }
-    Task task;
-    const Work work = take(&task);
-    if (work == Work::kLong) ++long_running_;
+    Taken taken = take();
+    worker.is_at_it = taken.running != nullptr;
+    if (worker.is_at_it) ++*taken.running;
     lock.unlock();
-    run(task);
+    run(taken.task);
     lock.lock();
-    if (work == Work::kShort) continue;
+    if (!worker.is_at_it) continue;
     // There may be two to run now: what is short here, and what could not begin beside this.
-    --long_running_;
+    --*taken.running;
     if (idle_ > 0 && has_work()) wake_.notify_one();
   }
+  worker.ended = true;
   wake_.notify_all();
 }
 
 void ReaderPool::run(Task& task) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   task();
   task = nullptr;  // what it holds goes before the next wait
   count(start, 1);
 }
 
-void ReaderPool::count(std::chrono::steady_clock::time_point start, uint64_t tasks) {
-  const auto took = std::chrono::steady_clock::now() - start;
+void ReaderPool::count(Clock::time_point start, uint64_t tasks) {
+  const auto took = Clock::now() - start;
   tasks_run_.fetch_add(tasks, std::memory_order_relaxed);
   busy_micros_.fetch_add(
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()),
@@ -202,7 +251,7 @@ int ReaderPool::threads() const {
 
 size_t ReaderPool::queue_depth() const {
   std::lock_guard lock(mutex_);
-  return short_.size() + long_.size() + lookups_.size();
+  return short_.size() + long_.size() + scripts_.size() + lookups_.size();
 }
 
 }  // namespace ingot::data

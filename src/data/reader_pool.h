@@ -1,6 +1,7 @@
 // The threads that wait for the disk so that nobody else has to. What is short goes before what
-// takes long, and half of the threads are kept free of the latter; one of those runs at any time.
-// Otherwise first come, first served. The number of threads follows `reader-threads` live.
+// takes long and before scripts, which may never end. Half of the threads are kept free of both,
+// and neither takes the last place of the other: for that there is one thread more than
+// `reader-threads` says. One of each runs at any time. Otherwise first come, first served.
 //
 // Look-ups go to a thread of their own where there is a ReadRing: it keeps as many reads under way
 // as a hundred threads would. Without one they are tasks like others.
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,7 +35,11 @@ enum class Work : uint8_t {
 
 class ReaderPool {
  public:
+  using Clock = std::chrono::steady_clock;
   using Task = std::move_only_function<void()>;
+  // What runs scripts: it may have to wait until others end, and then be told to give up.
+  enum class Turn : uint8_t { kRun, kGiveUp };
+  using ScriptTask = std::move_only_function<void(Turn)>;
   // Short work that reads little, and may run again from its beginning: false, which only a
   // ReadRing brings about, while what it reads has not come. `reads` may want something already.
   struct Lookup {
@@ -49,13 +55,16 @@ class ReaderPool {
   ~ReaderPool();  // runs what is queued, then joins
 
   void submit(Task task, Work work = Work::kShort);
+  void submit_script(ScriptTask task);
+  // Those that have waited for so long, if none has got its turn meanwhile, give up: here and now.
+  void give_up_scripts(std::chrono::milliseconds waited);
   void look_up(Lookup lookup);
   void look_up(std::vector<Lookup> lookups);
   // For what runs in the pool. The tasks of look-ups whose bytes came together are posted together:
   // an I/O thread that is woken for each spends more on that than on its answer.
   void post(net::IoThread& thread, Task task);
-  // At least 1; waits for surplus threads to end what they do. Where one is asked for there are
-  // two, or what takes long would be in everybody's way.
+  // At least 1. Where one is asked for there are two, or what takes long would be in everybody's
+  // way. Surplus threads go when they have done what they are at; nobody waits for that.
   void resize(int threads);
 
   int threads() const;
@@ -65,28 +74,53 @@ class ReaderPool {
   uint64_t busy_micros() const { return busy_micros_.load(std::memory_order_relaxed); }
 
  private:
-  void run(size_t index);
+  struct Worker {
+    std::thread thread;
+    // By mutex_:
+    bool is_at_it = false;  // at long work, or a script
+    bool leaves = false;
+    bool ended = false;
+  };
+  template <typename T>
+  struct Waiting {
+    Clock::time_point since;
+    T task;
+  };
+  struct Taken {
+    Task task;
+    size_t* running;  // where it counts; null: it is short
+  };
+
+  void run(Worker& worker);
   void run_ring();
   void post_all();
   void start_threads(size_t wanted);
-  bool may_run_long() const;
-  bool has_work() const;
-  Work take(Task* task);
+  bool has_place(size_t running, size_t of_others) const;
+  bool may_run_long() const { return !long_.empty() && has_place(long_running_, scripts_running_); }
+  bool may_run_script() const {
+    return !scripts_.empty() && has_place(scripts_running_, long_running_);
+  }
+  bool has_work() const { return !short_.empty() || may_run_long() || may_run_script(); }
+  bool is_drained() const { return short_.empty() && long_.empty() && scripts_.empty(); }
+  Taken take();
   void run(Task& task);
-  void count(std::chrono::steady_clock::time_point start, uint64_t tasks);
+  void count(Clock::time_point start, uint64_t tasks);
 
   const std::unique_ptr<storage::ReadRing> ring_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Task> short_;            // by mutex_
-  std::deque<Task> long_;             // by mutex_
-  std::deque<Lookup> lookups_;        // by mutex_: for the ring
-  bool ring_waits_ = false;           // by mutex_: it has to be woken for a look-up
-  bool closing_ = false;              // by mutex_
-  size_t long_running_ = 0;           // by mutex_
-  size_t wanted_ = 0;                 // by mutex_: threads with an index below it stay
-  size_t idle_ = 0;                   // by mutex_
-  std::vector<std::thread> threads_;  // by whoever resizes
+  std::deque<Task> short_;                   // by mutex_
+  std::deque<Waiting<Task>> long_;           // by mutex_
+  std::deque<Waiting<ScriptTask>> scripts_;  // by mutex_
+  std::deque<Lookup> lookups_;               // by mutex_: for the ring
+  bool ring_waits_ = false;                  // by mutex_: it has to be woken for a look-up
+  bool closing_ = false;                     // by mutex_
+  size_t long_running_ = 0;                  // by mutex_
+  size_t scripts_running_ = 0;               // by mutex_
+  Clock::time_point script_taken_;           // by mutex_: the last one
+  size_t wanted_ = 0;                        // by mutex_: threads beside the one more; 0: the end
+  size_t idle_ = 0;                          // by mutex_
+  std::list<Worker> workers_;                // by whoever resizes
   std::thread ring_thread_;
   std::vector<std::pair<net::IoThread*, Task>> posts_;  // the ring's thread
   std::atomic<uint64_t> tasks_run_{0};

@@ -23,8 +23,8 @@ class Sandbox {
   Sandbox(storage::Engine& engine, const storage::Snapshot* snapshot, types::DatabaseMap databases,
           int64_t now_ms, storage::CollectionId id = kId)
       : overlay_(engine, snapshot, storage::Tier::kDisk),
-        state_{.databases = std::move(databases)},
         ids_(id),
+        state_{.databases = std::move(databases), .keyspace_ids = &keyspace_ids_},
         keys_(overlay_, state_, ids_, effects_, now_ms, nullptr, /*collect_touched=*/false) {}
 
   types::KeyWriter& keys() { return keys_; }
@@ -37,18 +37,22 @@ class Sandbox {
   }
 
  private:
-  class OneId : public types::CollectionIds {
+  class OneId : public types::FreshIds {
    public:
-    explicit OneId(storage::CollectionId id) : id_(id) {}
-    storage::CollectionId next(storage::Status* /*failure*/) override { return id_; }
+    explicit OneId(uint64_t id) : id_(id) {}
+    uint64_t next(storage::Status* /*failure*/) override { return id_; }
 
    private:
-    const storage::CollectionId id_;
+    const uint64_t id_;
   };
 
+  // Nothing is stored in this keyspace: what is flushed in a sandbox is empty then.
+  static constexpr storage::KeyspaceId kEmptyKeyspace = storage::kMarkersBit - 2;
+
   storage::Overlay overlay_;
-  types::KeyspaceState state_;
   OneId ids_;
+  OneId keyspace_ids_{kEmptyKeyspace};
+  types::KeyspaceState state_;
   types::Effects effects_;
   types::KeyWriter keys_;
 };

@@ -15,6 +15,7 @@ class Config;
 
 namespace ingot::data {
 
+class ChangeStream;
 class Collector;
 class ReaderPool;
 class Store;
@@ -29,6 +30,7 @@ struct Services {
   Store& store;
   ReaderPool& readers;
   Collector& collector;
+  ChangeStream& changes;
   settings::Config& config;
   metrics::Stats& stats;
   MemoryBounds bounds = {};

@@ -14,13 +14,20 @@ using storage::Status;
 
 namespace {
 
-// Reserves ids in durable blocks: a crash loses the rest of a block, never repeats an id.
-class ReservedIds : public types::CollectionIds {
+// Reserves ids in durable blocks: a crash loses the rest of a block, never repeats an id. The
+// record names the first id that is not reserved.
+class ReservedIds : public types::FreshIds {
  public:
-  ReservedIds(storage::Engine& engine, storage::CollectionId first)
-      : engine_(engine), next_(first), reserved_(first) {}
+  struct Kind {
+    std::string record;
+    uint64_t block;
+    void (*append)(std::string* out, uint64_t first);
+  };
 
-  storage::CollectionId next(Status* failure) override {
+  ReservedIds(storage::Engine& engine, Kind kind, uint64_t first)
+      : engine_(engine), kind_(std::move(kind)), next_(first), reserved_(first) {}
+
+  uint64_t next(Status* failure) override {
     std::lock_guard lock(mutex_);
     if (next_ == reserved_) {
       if (Status status = reserve(); !status.ok()) {
@@ -32,24 +39,34 @@ class ReservedIds : public types::CollectionIds {
   }
 
  private:
-  static constexpr storage::CollectionId kBlock = 1 << 16;
-
   // The WAL keeps order: whatever uses an id is written after its reservation.
   Status reserve() {
     std::string record;
-    storage::append_le64(&record, reserved_ + kBlock);
+    kind_.append(&record, reserved_ + kind_.block);
     auto batch = engine_.new_batch();
-    batch->put(Space::kSystem, storage::reserved_ids_key(), record);
+    batch->put(Space::kSystem, kind_.record, record);
     Status status = engine_.write(*batch, storage::Durability::kBuffered);
-    if (status.ok()) reserved_ += kBlock;
+    if (status.ok()) reserved_ += kind_.block;
     return status;
   }
 
   storage::Engine& engine_;
+  const Kind kind_;
   std::mutex mutex_;
-  storage::CollectionId next_;      // by mutex_
-  storage::CollectionId reserved_;  // by mutex_
+  uint64_t next_;      // by mutex_
+  uint64_t reserved_;  // by mutex_
 };
+
+ReservedIds::Kind collection_ids() {
+  return {.record = storage::reserved_ids_key(), .block = 1 << 16, .append = storage::append_le64};
+}
+ReservedIds::Kind keyspace_ids() {
+  return {.record = storage::next_keyspace_key(),
+          .block = 1 << 6,
+          .append = [](std::string* out, uint64_t first) {
+            storage::append_le32(out, static_cast<uint32_t>(first));
+          }};
+}
 
 Status corrupt(const std::string& what) {
   return {Status::Code::kCorruption, "unreadable " + what + " in the system records"};
@@ -107,6 +124,7 @@ Status Store::load(int databases) {
   if (Status status = check_version(&is_new); !status.ok()) return status;
   auto cursor = engine_->new_cursor(Space::kSystem, {});
   storage::CollectionId first_id = 1;
+  storage::KeyspaceId first_keyspace = storage::kFirstFreeKeyspace;
   initial_state_.databases.resize(static_cast<size_t>(databases));
   for (size_t db = 0; db < initial_state_.databases.size(); ++db) {
     initial_state_.databases[db] = static_cast<storage::KeyspaceId>(db);
@@ -116,7 +134,7 @@ Status Store::load(int databases) {
     std::string_view value = cursor->value();
     if (key == storage::next_keyspace_key()) {
       if (value.size() != 4) return corrupt("next keyspace");
-      initial_state_.next_keyspace = storage::read_le32(value);
+      first_keyspace = storage::read_le32(value);
     } else if (key == storage::reserved_ids_key()) {
       if (value.size() != 8) return corrupt("reserved ids");
       first_id = storage::read_le64(value);
@@ -143,7 +161,11 @@ Status Store::load(int databases) {
     Status status = engine_->write(*batch, storage::Durability::kSynced);
     if (!status.ok()) return status;
   }
-  ids_ = std::make_unique<ReservedIds>(*engine_, first_id);
+  ids_ = std::make_unique<ReservedIds>(*engine_, collection_ids(), first_id);
+  keyspace_ids_ = std::make_unique<ReservedIds>(*engine_, keyspace_ids(), first_keyspace);
+  filling_ = std::make_unique<types::FillingKeyspaces>(*keyspace_ids_);
+  initial_state_.keyspace_ids = keyspace_ids_.get();
+  initial_state_.filling = filling_.get();
   databases_ = std::make_shared<types::DatabaseMap>(initial_state_.databases);
   return {};
 }

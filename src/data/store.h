@@ -42,7 +42,8 @@ class Store {
   bool can_probe() const { return probe_tier_ == storage::Tier::kCacheOnly; }
   int64_t now_ms() const { return clock_(); }
   types::AccessClock& access() { return access_; }
-  types::CollectionIds& ids() { return *ids_; }
+  types::FreshIds& ids() { return *ids_; }  // of collections
+  types::FillingKeyspaces& filling() { return *filling_; }
   const types::KeyspaceState& initial_state() const { return initial_state_; }
 
   std::shared_ptr<const View> view();
@@ -87,7 +88,9 @@ class Store {
   const ClockMs clock_;
   storage::Tier probe_tier_;
   types::AccessClock access_;
-  std::unique_ptr<types::CollectionIds> ids_;
+  std::unique_ptr<types::FreshIds> ids_;
+  std::unique_ptr<types::FreshIds> keyspace_ids_;
+  std::unique_ptr<types::FillingKeyspaces> filling_;
   types::KeyspaceState initial_state_;
 
   std::atomic<uint64_t> epoch_{1};

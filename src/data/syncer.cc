@@ -68,7 +68,12 @@ uint64_t Syncer::unsynced_ms() const {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(age).count());
 }
 
-void Syncer::when_synced(Then then) {
+bool Syncer::all_synced() const {
+  std::lock_guard lock(mutex_);
+  return !pending() && !failed();
+}
+
+void Syncer::when_synced(Then then, Wish wish) {
   std::unique_lock lock(mutex_);
   if (!pending() || failed() || stopping_) {
     const bool synced = !pending() && !failed();
@@ -76,6 +81,7 @@ void Syncer::when_synced(Then then) {
     return then(synced);
   }
   (unsynced_ ? waiting_ : being_synced_).push_back(std::move(then));
+  wanted_ = wanted_ || (unsynced_ && wish == Wish::kNow);
   wake_.notify_all();
 }
 
@@ -92,16 +98,17 @@ void Syncer::run() {
       tell(lock, std::exchange(waiting_, {}), false);
       continue;
     }
-    if (!(enabled_ || !waiting_.empty()) || !unsynced_ || gave_up_) {
+    if (!(enabled_ || wanted_) || !unsynced_ || gave_up_) {
       wake_.wait(lock);
       continue;
     }
     auto due = oldest_unsynced_ + kInterval;
-    if (waiting_.empty() && Clock::now() < due) {
+    if (!wanted_ && Clock::now() < due) {
       wake_.wait_until(lock, due);
       continue;
     }
     being_synced_ = std::exchange(waiting_, {});
+    wanted_ = false;
     // A commit from here on may miss this sync and starts a new age; until the sync is done the
     // older ones count.
     auto before = oldest_unsynced_;

@@ -33,9 +33,12 @@ class Syncer {
   bool wait_turn();
   uint64_t unsynced_ms() const;
   // Calls `then`, once, when all that is committed by now is synced, or never will be (false): at
-  // once, or on the syncer's thread. It syncs for that, whatever the mode.
+  // once, or on the syncer's thread. It syncs for that, whatever the mode; or it waits for the next
+  // sync that comes by itself or for somebody else.
   using Then = std::move_only_function<void(bool synced)>;
-  void when_synced(Then then);
+  enum class Wish : uint8_t { kNow, kWhenItComes };
+  void when_synced(Then then, Wish wish = Wish::kNow);
+  bool all_synced() const;  // that is committed
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -59,6 +62,7 @@ class Syncer {
   bool gave_up_ = false;             // once more was synced after the engine had failed
   Clock::time_point syncing_since_;  // the oldest commit that the running sync is for
   std::vector<Then> waiting_;        // for the next sync
+  bool wanted_ = false;              // some of these do not wait until it comes by itself
   std::vector<Then> being_synced_;   // for the running one
   std::thread thread_;
 };

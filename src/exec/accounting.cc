@@ -114,4 +114,11 @@ void count_rejected(Services& services, const contract::CommandRow* row, std::st
   services.data.stats.count_error(error);
 }
 
+std::string rejection(Services& services, const contract::CommandRow* row, std::string_view error) {
+  count_rejected(services, row, error);
+  if (row == nullptr || !contract::is_exec(*row)) return std::string(error);
+  if (error.starts_with("ERR ")) error.remove_prefix(4);
+  return "EXECABORT Transaction discarded because of: " + std::string(error);
+}
+
 }  // namespace ingot::exec

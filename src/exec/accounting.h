@@ -52,5 +52,7 @@ class Accounting {
 
 // A command that was refused before it ran.
 void count_rejected(Services& services, const contract::CommandRow* row, std::string_view error);
+// The same; what its client is told.
+std::string rejection(Services& services, const contract::CommandRow* row, std::string_view error);
 
 }  // namespace ingot::exec

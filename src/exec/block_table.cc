@@ -64,6 +64,15 @@ std::unique_ptr<WriteJob> BlockTable::take_client(uint64_t client) {
   return found == by_client_.end() ? nullptr : take(found->second);
 }
 
+WriteJob* BlockTable::find(Number number) {
+  const auto found = waiters_.find(number);
+  return found == waiters_.end() ? nullptr : found->second.job.get();
+}
+
+std::unique_ptr<WriteJob> BlockTable::take_any() {
+  return waiters_.empty() ? nullptr : take(waiters_.begin()->first);
+}
+
 std::unique_ptr<WriteJob> BlockTable::take(Number number) {
   auto node = waiters_.extract(number);
   if (node.empty()) return nullptr;

@@ -49,6 +49,8 @@ class BlockTable {
   std::unique_ptr<WriteJob> take_due(int64_t now_ms);
   // Takes out what the client waits in, if it does.
   std::unique_ptr<WriteJob> take_client(uint64_t client);
+  WriteJob* find(Number number);         // null: it waits no more
+  std::unique_ptr<WriteJob> take_any();  // null: nobody waits
   // Takes out a waiter; null: it waits no more.
   std::unique_ptr<WriteJob> take(Number number);
 

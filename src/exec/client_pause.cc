@@ -8,28 +8,47 @@ namespace ingot::exec {
 
 void ClientPause::begin(Mode mode, int64_t until_ms, int64_t now_ms) {
   const std::lock_guard lock(mutex_);
-  const bool goes_on = this->mode(now_ms) != Mode::kNone;
+  const bool goes_on = asked_mode(now_ms) != Mode::kNone;
   until_ms_ = goes_on ? std::max(until_ms_.load(), until_ms) : until_ms;
   mode_ = goes_on ? std::max(mode_.load(), mode) : mode;
 }
 
 void ClientPause::end() {
+  mode_ = Mode::kNone;
+  wake();
+}
+
+void ClientPause::end_failover() {
+  in_failover_ = false;
+  wake();
+}
+
+void ClientPause::end_shutdown() {
+  in_shutdown_ = false;
+  wake();
+}
+
+// Whom another pause holds back waits anew.
+void ClientPause::wake() {
   std::map<uint64_t, std::move_only_function<void()>> waiting;
   {
     const std::lock_guard lock(mutex_);
-    mode_ = Mode::kNone;
     waiting = std::exchange(waiting_, {});
   }
   for (auto& [ticket, go_on] : waiting) go_on();
 }
 
-ClientPause::Mode ClientPause::mode(int64_t now_ms) const {
+ClientPause::Mode ClientPause::asked_mode(int64_t now_ms) const {
   const Mode mode = mode_.load();
   return mode != Mode::kNone && now_ms < until_ms_.load() ? mode : Mode::kNone;
 }
 
+ClientPause::Mode ClientPause::mode(int64_t now_ms) const {
+  return std::max(asked_mode(now_ms), in_failover_ || in_shutdown_ ? Mode::kChanges : Mode::kNone);
+}
+
 int64_t ClientPause::until_ms() const {
-  return is_on() ? until_ms_.load() : std::numeric_limits<int64_t>::max();
+  return mode_ != Mode::kNone ? until_ms_.load() : std::numeric_limits<int64_t>::max();
 }
 
 uint64_t ClientPause::wait(std::move_only_function<void()> go_on) {

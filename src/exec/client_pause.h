@@ -32,11 +32,23 @@ class ClientPause {
   void begin(Mode mode, int64_t until_ms, int64_t now_ms);
   // By CLIENT UNPAUSE, or because its time is over: who waits goes on.
   void end();
+  // Pauses of changes of the server's own, which no client ends: a failover's and a shutdown's.
+  // What the writer has begun then may still change something, up to its next rest between two
+  // groups.
+  void begin_failover() { in_failover_ = true; }
+  void end_failover();  // on the writer's thread, which may hold something back
+  void begin_shutdown() { in_shutdown_ = true; }
+  void end_shutdown();  // the same
+  bool in_failover() const { return in_failover_; }
 
   Mode mode(int64_t now_ms) const;
   // Whether it has not been ended, be its time over or not.
-  bool is_on() const { return mode_.load(std::memory_order_relaxed) != Mode::kNone; }
-  int64_t until_ms() const;  // INT64_MAX: there is none
+  bool is_on() const {
+    return mode_.load(std::memory_order_relaxed) != Mode::kNone ||
+           in_failover_.load(std::memory_order_relaxed) ||
+           in_shutdown_.load(std::memory_order_relaxed);
+  }
+  int64_t until_ms() const;  // INT64_MAX: none that ends by itself
 
   // Calls `go_on` once it ends, on the thread that ends it. A ticket to forget() that by; 0: there
   // is none any more.
@@ -45,7 +57,12 @@ class ClientPause {
   size_t waiting() const;
 
  private:
-  std::atomic<Mode> mode_{Mode::kNone};
+  Mode asked_mode(int64_t now_ms) const;  // by clients
+  void wake();
+
+  std::atomic<Mode> mode_{Mode::kNone};  // that clients asked for
+  std::atomic<bool> in_failover_{false};
+  std::atomic<bool> in_shutdown_{false};
   std::atomic<int64_t> until_ms_{0};
   mutable std::mutex mutex_;
   // By mutex_:

@@ -14,8 +14,8 @@ namespace ingot::exec {
 // Runs the job's next unit and throws away everything it did. Blocks for the disk.
 void dry_run(Services& services, const WriteJob& job);
 
-// Does what WriteContext::from_pool() asked for, at a view. Blocks.
-PoolOutcome do_pool_work(Services& services, const contract::PoolWork& work);
+// Does what a command of the unit has asked WriteContext::from_pool() for, at a view. Blocks.
+PoolOutcome do_pool_work(Services& services, const Unit& unit, const contract::PoolWork& work);
 
 // Loads the records of the keys whose expiry is due, at most `limit`; then calls `then` on a pool
 // thread.

@@ -1,26 +1,24 @@
-// Running units under savepoints, committing the group, releasing its effects.
+// Running units under savepoints, and what the server changes by itself.
 #include "src/exec/group.h"
 
 #include <algorithm>
-#include <set>
 
 #include "src/contract/errors.h"
 #include "src/contract/table.h"
-#include "src/data/collector.h"
+#include "src/data/change_stream.h"
 #include "src/data/store.h"
 #include "src/exec/accounting.h"
 #include "src/exec/client_pause.h"
+#include "src/exec/following.h"
 #include "src/exec/group_calls.h"
+#include "src/metrics/log.h"
 #include "src/metrics/stats.h"
-#include "src/script/scripts.h"
-#include "storage/check.h"
 #include "storage/no_wait_reads.h"
 
 namespace ingot::exec {
 
 using contract::CommandRow;
 using contract::RespSink;
-using storage::Space;
 using storage::Status;
 using storage::Tier;
 
@@ -54,12 +52,17 @@ static bool has_client_to_itself(const Unit& unit) {
   });
 }
 
+// What a master sends has been served there.
+static bool is_blocking_of_master(const Unit& unit) {
+  return unit.from_master && (unit.row->flags & contract::flag::kBlocking) != 0;
+}
+
 Earlier earlier_runs(const Unit& unit, uint64_t place) {
   const PoolOutcome& outcome = pool_outcome(unit, place);
   return {.result = outcome.result,
           .is_dry = false,
           .in_place = outcome.tries >= kTriesInPool,
-          .may_block = unit.transaction.empty(),
+          .may_block = unit.transaction.empty() && !is_blocking_of_master(unit),
           .fed = {},
           .went_on = unit.went_on};
 }
@@ -96,17 +99,57 @@ types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) 
                         collect_touched_ || !watches_.empty());
   keys.want_events(wanted_events_);
   if (tells_changes_) keys.tell_changes(author);
+  keys.tell_replicas(services_.data.changes.on() && !services_.following.writer);
   keys.allow_overwrites(settling_.allowed());
   // What runs in a pause of changes makes none.
-  keys.keep_expired(services_.pause.is_on());
+  const bool keeps = services_.following.writer && services_.following.read_only;
+  keys.keep_expired(keeps || services_.pause.is_on());
   return keys;
+}
+
+// At the beginning of time nothing has expired: a key that a log changes was there then.
+types::KeyWriter Group::replaying_writer() {
+  constexpr int64_t kBeginningMs = 1;
+  return {overlay_, state_, services_.data.store.ids(), effects_, kBeginningMs, nullptr, false};
+}
+
+// Whether it is what the master has told behind all that is here. Not so if something before it
+// could not be applied: the link begins anew from there.
+bool Group::is_next(const FromMaster& unit) {
+  if (unit.link != services_.following.link.load(std::memory_order_relaxed)) return false;
+  return unit.begin == services_.data.changes.offset() + followed_bytes_;
+}
+
+bool Group::is_refused(const Unit& unit, const Refusals& refusals) const {
+  if (unit.row != nullptr && refusal_for(*unit.row, refusals) != nullptr) return true;
+  return std::ranges::any_of(unit.transaction, [&](const contract::QueuedCommand& queued) {
+    return refusal_for(*queued.row, refusals) != nullptr;
+  });
+}
+
+// The unit has taken effect, or has failed as it did there.
+void Group::follow(const Unit& unit) {
+  const FromMaster& master = *unit.from_master;
+  size_t at = 0;
+  for (const FromMaster::Long& each : master.longs) {
+    effects_.told.pass_on(std::string_view(master.bytes).substr(at, each.at - at), {},
+                          each.word.source);
+    at = each.at;
+  }
+  tell_replicas(std::string_view(master.bytes).substr(at), master.db);
+  followed_bytes_ += master.end - master.begin;
 }
 
 Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed) {
   const Unit& unit = job.units[job.next];
+  if (unit.from_master && (!is_next(*unit.from_master) || is_refused(unit, refusals))) {
+    return Done{};
+  }
   if (unit.row == nullptr) {
-    if (refusals.all.empty() && !services_.pause.is_on()) remove_expired(unit.expired);
+    const bool may_remove = !services_.pause.is_on() && !services_.following.writer;
+    if (refusals.all.empty() && may_remove) remove_expired(unit.expired);
     job.replies.bytes.append(unit.canned);
+    if (unit.from_master) follow(unit);
     return Done{};
   }
   // Whoever is fed now is served now: those who wait behind must not overtake.
@@ -117,9 +160,12 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
 
   const Savepoint before = savepoint();
   const size_t mark = job.replies.bytes.size();
-  types::KeyWriter keys = key_writer(&services_.data.store.access(), job.client->id);
+  types::KeyWriter keys = unit.replayed
+                              ? replaying_writer()
+                              : key_writer(&services_.data.store.access(), job.client->id);
   contract::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
+  if (unit.from_master) keys.never_expire();
   const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
   // From the page cache the writer reads by itself.
   storage::NoWaitReads reads;
@@ -147,7 +193,17 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
     return Done{};
   }
   keep(job, keys, before);
+  if (unit.from_master) follow(unit);
   return outcome;
+}
+
+// Something differs here. The master is not told, but somebody should know.
+static void log_master_error(const contract::ReplySink& reply, const CommandRow& row) {
+  if (!reply.erred()) return;
+  metrics::log::warning(
+      "== CRITICAL == This replica is sending an error to its master: '{}' after processing the "
+      "command '{}'",
+      reply.last_error(), row.name);
 }
 
 // In the order of the changes around it, so that it is known which of them it has seen; behind
@@ -221,6 +277,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
   }
   if (!wish.goes_on.empty()) return GoesOn{.memory = std::move(wish.goes_on)};
   accounting.kept(reply, &keys);
+  if (unit.from_master) log_master_error(reply, *unit.row);
   return Done{};
 }
 
@@ -247,7 +304,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
     }
   }
   const uint64_t bytes_max = services_.data.bounds.transaction_bytes.load();
-  const size_t changed_before = overlay_.bytes();
+  const size_t changed_before = overlay_.bytes() + effects_.told.bytes();
   const size_t answered_before = job.replies.bytes.size();
   reply.array(unit.transaction.size());
   int db = unit.db;
@@ -310,10 +367,12 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
         has_client ? contract::remembers_reads(job.client->tracking) : unit.remembers_reads;
     if (remembers) remember_reads(*queued.row, queued.command->args, *job.client);
     each.kept(each_reply, &keys);
+    if (unit.from_master) log_master_error(each_reply, *queued.row);
     each_reply.clear_erred();
     keep_silent();
-    if (overlay_.bytes() - changed_before > bytes_max ||
-        job.replies.bytes.size() - answered_before > bytes_max) {
+    const bool is_large = overlay_.bytes() + effects_.told.bytes() - changed_before > bytes_max ||
+                          job.replies.bytes.size() - answered_before > bytes_max;
+    if (is_large && !unit.from_master) {
       return TooLarge{};
     }
   }
@@ -324,6 +383,17 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
 // The unit stays: what it did to WATCH takes effect now, for the units behind it.
 void Group::keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before) {
   if (effects_.notices.list.size() > before.effects.notices.count) job.told_others = true;
+  // What is told and changes nothing (PUBLISH) need not be acknowledged.
+  const bool changes = overlay_.savepoint() > before.overlay ||
+                       state_.databases_before.size() > before.state.databases_before;
+  const bool tells = effects_.told.savepoint().commands > before.effects.told.commands;
+  if (tells && !changes && services_.data.changes.is_untouched()) {
+    effects_.told.rollback(before.effects.told);  // so that Sentinel's messages do not end that
+  }
+  if (!job.told_from && changes && tells) {
+    job.told_from = {.unit = job.first_uncommitted, .mark = job.committed_mark};
+  }
+  effects_.told.end_unit();
   overlay_.set_tier(Tier::kDisk);
   if (!watches_.empty()) {
     types::Effects since;
@@ -373,6 +443,7 @@ void Group::remove_expired(const std::vector<types::KeyReader::KeyName>& names) 
     rollback(before);
     overlay_.reset_outcome();
   }
+  effects_.told.end_unit();
   if (!watches_.empty()) watches_.apply(touched_since(begin), keys);
 }
 
@@ -397,8 +468,25 @@ bool Group::expire(size_t limit, bool may_read_disk) {
   }
   state_.expiry_low_water_ms = progress.low_water_ms;
   state_.next_due_ms = progress.next_due_ms;
+  effects_.told.separate(before.effects.told);
   if (!watches_.empty()) watches_.apply(touched_since(before), keys);
   return true;
+}
+
+Status Group::change(const std::function<void(types::KeyWriter&)>& make) {
+  overlay_.set_tier(Tier::kDisk);
+  overlay_.reset_outcome();
+  const Savepoint before = savepoint();
+  types::KeyWriter keys = key_writer(nullptr);
+  make(keys);
+  if (overlay_.failed()) {
+    Status status = overlay_.error();
+    rollback(before);
+    overlay_.reset_outcome();
+    return status;
+  }
+  if (!watches_.empty()) watches_.apply(touched_since(before), keys);
+  return {};
 }
 
 void Group::settle(const OverwrittenBatch& batch) {
@@ -421,85 +509,6 @@ void Group::settle(const Recount& recount) {
 
 void Group::begin_recount() {
   settling_.recount(state_);
-}
-
-void Group::put_counts() {
-  std::string record;
-  std::set<storage::KeyspaceId> changed;
-  for (const auto& change : state_.count_changes) changed.insert(change.keyspace);
-  for (const storage::KeyspaceId keyspace : changed) {
-    storage::KeyCounts& counts = state_.counts[keyspace];
-    counts.settled = settling_.is_settled(keyspace) && !state_.any_unread(keyspace);
-    storage::encode_counts(counts, &record);
-    overlay_.put(Space::kSystem, storage::counts_key(keyspace), record);
-  }
-}
-
-Status Group::write(storage::Durability durability) {
-  put_counts();
-  batch_->clear();
-  overlay_.write_to(batch_.get());
-  auto write = [&] {
-    overlay_.begin_cache_changes();
-    Status status = services_.data.store.engine().write(*batch_, durability);
-    overlay_.end_cache_changes(status.ok());
-    return status;
-  };
-  if (state_.databases_before.empty()) return write();
-  return services_.data.store.publish_databases(state_.databases, write);
-}
-
-Status Group::commit(storage::Durability durability) {
-  std::shared_ptr<const data::View> before;
-  if (settling_.wants(state_.unread)) before = services_.data.store.view();
-  Status status = empty() ? Status() : write(durability);
-  if (status.ok()) {
-    // Somebody has begun to track in the middle of the group, and may have read before the commit.
-    if (!tells_changes_ && !overlay_.empty() && services_.tracking.any()) {
-      effects_.notices.tell(types::AllChanged{});
-    }
-    if (!state_.unread.empty()) {
-      metrics::add(services_.data.stats.unread_overwrites, state_.unread.size());
-      settling_.add(std::move(before), std::move(state_.unread));
-    }
-    release();
-  } else {
-    state_.rollback(begin_);
-    if (!settled_.empty()) settling_.lose(settled_);
-    for (const storage::KeyspaceId keyspace : settled_) state_.counts[keyspace].settled = false;
-  }
-  settled_.clear();
-  // A group that is over has no unit left to run on its overlay.
-  INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
-  taken_ = {};
-  overlay_.clear();
-  state_.end_group();
-  begin_ = state_.savepoint();
-  effects_ = {};
-  return status;
-}
-
-void Group::release() {
-  metrics::Stats& stats = services_.data.stats;
-  if (effects_.expired_keys != 0) metrics::add(stats.expired_keys, effects_.expired_keys);
-  if (effects_.lookup_hits != 0) metrics::add(stats.keyspace_hits, effects_.lookup_hits);
-  if (effects_.lookup_misses != 0) metrics::add(stats.keyspace_misses, effects_.lookup_misses);
-  if (effects_.changes != 0) metrics::add(stats.changes_since_save, effects_.changes);
-  if (!effects_.dropped_collections.empty() || !effects_.dropped_keyspaces.empty()) {
-    services_.data.collector.dropped(effects_.dropped_collections, effects_.dropped_keyspaces);
-  }
-  if (!effects_.notices.empty()) services_.couriers.release(std::move(effects_.notices));
-  if (effects_.libraries) services_.scripts.publish(std::move(effects_.libraries));
-  for (const types::Effects::Pause& pause : effects_.pauses) {
-    using What = types::Effects::Pause::What;
-    if (pause.what == What::kEnd) {
-      services_.pause.end();
-    } else {
-      services_.pause.begin(
-          pause.what == What::kAll ? ClientPause::Mode::kAll : ClientPause::Mode::kChanges,
-          pause.until_ms, services_.data.store.now_ms());
-    }
-  }
 }
 
 }  // namespace ingot::exec

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "src/data/change_stream.h"
 #include "src/exec/handlers.h"
 #include "src/exec/services.h"
 #include "src/exec/settling.h"
@@ -78,9 +79,19 @@ class Group {
   void settle(const Recount& recount);
   void begin_recount();  // if it is time; of a group that is empty
 
+  // A change that no client asked for. An error: it is undone.
+  storage::Status change(const std::function<void(types::KeyWriter&)>& make);
+
   // Whether there is anything to write.
-  bool empty() const { return overlay_.empty() && state_.count_changes.empty(); }
-  size_t bytes() const { return overlay_.bytes() + effects_.notices.bytes; }
+  bool empty() const {
+    return overlay_.empty() && state_.count_changes.empty() && effects_.told.empty() && !adopted_;
+  }
+  size_t bytes() const { return overlay_.bytes() + effects_.notices.bytes + effects_.told.bytes(); }
+  // Behind what its units have told replicas: these bytes, behind which this database is selected;
+  // nothing: the one that is. Nobody is told while the stream is off.
+  void tell_replicas(std::string_view bytes, std::optional<int> db = {});
+  // The group makes the data those of a master, as its stream was at this place.
+  void adopt(data::ChangeStream::Place place) { adopted_ = std::move(place); }
   // Writes the group, unless it changed nothing; on success its effects are released, on failure
   // it never happened. Either way a new group begins.
   storage::Status commit(storage::Durability durability);
@@ -97,6 +108,7 @@ class Group {
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);
   types::KeyWriter key_writer(types::AccessClock* access, uint64_t author = 0);
+  types::KeyWriter replaying_writer();
   void remember_reads(const contract::CommandRow& row, contract::Args args,
                       const contract::Client& client);
   void remember_keys(const contract::CommandRow& row, contract::Args args,
@@ -108,10 +120,14 @@ class Group {
   Wish run_with_calls(WriteJob& job, const Refusals& refusals, size_t index, const Call& call,
                       Earlier earlier, types::KeyWriter& keys, contract::RespSink& reply);
   bool latch_failure(const PoolOutcome& outcome);
+  bool is_next(const FromMaster& unit);
+  bool is_refused(const Unit& unit, const Refusals& refusals) const;
+  void follow(const Unit& unit);
   void keep(WriteJob& job, types::KeyWriter& keys, const Savepoint& before);
   void remove_expired(const std::vector<types::KeyReader::KeyName>& names);
   types::Effects touched_since(const Savepoint& before) const;
   void put_counts();
+  storage::Status write_told();
   storage::Status write(storage::Durability durability);
   void release();
 
@@ -127,6 +143,8 @@ class Group {
   std::vector<storage::KeyspaceId> settled_;  // what this group tells the counts of
   types::KeyspaceState::Savepoint begin_;     // of this group
   types::Effects::Savepoint taken_{};         // up to where take_touched() has told
+  uint64_t followed_bytes_ = 0;               // of a master's stream, in this group
+  std::optional<data::ChangeStream::Place> adopted_;
   std::unique_ptr<storage::Batch> batch_;
 };
 

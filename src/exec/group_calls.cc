@@ -14,10 +14,11 @@ constexpr size_t kPoolTripsMax = 16;
 const std::string* GroupCalls::refusal(const contract::CommandRow& row,
                                        const ScriptCall& script) const {
   static const std::string kTooMuch = contract::kOutOfMemory;
-  if ((row.flags & contract::flag::kWrite) == 0) return nullptr;
-  if (keys_.overlay().bytes() - bytes_before_ > services_.data.bounds.transaction_bytes) {
-    return &kTooMuch;
-  }
+  const bool writes = (row.flags & contract::flag::kWrite) != 0;
+  const bool tells = (row.flags & contract::flag::kMayReplicate) != 0;
+  const bool is_full = held_bytes() - bytes_before_ > services_.data.bounds.transaction_bytes;
+  if (is_full && (writes || tells)) return &kTooMuch;
+  if (!writes) return nullptr;
   const std::string* refusal = refusal_for(row, refusals_);
   if (refusal == nullptr || !refusal->starts_with("OOM")) return refusal;
   return script.allow_oom || has_written_ ? nullptr : refusal;
@@ -52,6 +53,7 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
   if (contract::is_write(call.row)) {
     Earlier earlier = earlier_runs(unit_, place_);
     earlier.may_block = false;
+    earlier.is_told = script.is_told;
     earlier.in_place = earlier.in_place || unit_.from_pool.size() >= kPoolTripsMax;
     wish_ = run_write(services_, call, earlier, keys_, reply);
     if (wish_.work) {

@@ -25,7 +25,7 @@ class GroupCalls : public ScriptCalls {
         script_(script),
         refusals_(refusals),
         keys_(keys),
-        bytes_before_(keys.overlay().bytes()) {}
+        bytes_before_(held_bytes()) {}
 
   Place place() const override { return Place::kWriter; }
   uint64_t seed() override;
@@ -37,6 +37,8 @@ class GroupCalls : public ScriptCalls {
            contract::ReplySink& reply) override;
 
  private:
+  // By what the group has changed and is to tell replicas.
+  size_t held_bytes() const { return keys_.overlay().bytes() + keys_.effects().told.bytes(); }
   const std::string* refusal(const contract::CommandRow& row,
                              const contract::ScriptCall& script) const;
 

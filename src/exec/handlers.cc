@@ -9,6 +9,22 @@ static void keep_missed(const Services& services, types::KeyReader& keys) {
   keys.keeps_missed = (services.couriers.event_kinds() & types::notify::kKeyMiss) != 0;
 }
 
+types::LongWord long_word(const net::Command& command) {
+  auto* const argument = static_cast<data::BuiltArgument*>(command.sink.get());
+  if (argument == nullptr) return {};
+  return {.bytes = argument->length(), .source = argument->shared_from_this()};
+}
+
+// What the handler has left to its caller.
+static void tell_replicas(const contract::WriteContext& context, const Call& call,
+                          uint64_t changes) {
+  using Telling = contract::WriteContext::Telling;
+  if (context.telling_ == Telling::kOwn || call.row.runs_script || !context.tells()) return;
+  if (changes == 0 && context.telling_ != Telling::kVerbatim) return;
+  context.keys.effects().told.tell(call.db, call.command.args, call.command.diverted_index,
+                                   context.long_argument);
+}
+
 void run_read(Services& services, const Call& call, std::shared_ptr<const data::View> view,
               types::KeyReader& keys, contract::ReplySink& reply, contract::CommandCaller* caller,
               std::shared_ptr<const script::Libraries> libraries) {
@@ -38,6 +54,7 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .clients = services.clients,
       .channels = services.channels,
       .scripts = services.scripts,
+      .replicas = services.replicas,
       .client_id = call.client_id,
       .caller = earlier.caller,
       .argument = static_cast<data::BuiltArgument*>(call.command.sink.get()),
@@ -46,12 +63,16 @@ Wish run_write(Services& services, const Call& call, const Earlier& earlier, typ
       .in_place = earlier.in_place,
       .may_block = earlier.may_block,
       .fed = earlier.fed,
-      .went_on = earlier.went_on};
+      .went_on = earlier.went_on,
+      .is_told = earlier.is_told};
+  if (context.tells()) context.long_argument = long_word(call.command);
   keep_missed(services, keys);
-  uint64_t& changes = keys.effects().changes;
-  const uint64_t changes_before = changes;
+  types::Effects& effects = keys.effects();
+  const uint64_t changes_before = effects.changes;
   std::get<contract::WriteHandler>(call.row.handler)(context, call.command.args);
-  if (context.changes) changes = changes_before + *context.changes;
+  const uint64_t by_itself = effects.changes - changes_before;
+  if (context.changes) effects.changes = changes_before + *context.changes;
+  tell_replicas(context, call, context.changes.value_or(by_itself));
   return {.work = std::move(context.work_),
           .holds = std::move(context.holds_),
           .block = std::move(context.block_),

@@ -38,7 +38,11 @@ struct Earlier {
   std::optional<contract::Fed> fed;
   std::string_view went_on = {};
   contract::CommandCaller* caller = nullptr;
+  bool is_told = true;
 };
+
+// A value of the command that is in the engine, for those who tell of it; or none.
+types::LongWord long_word(const net::Command& command);
 
 // What it asked for instead of answering, if anything.
 struct Wish {

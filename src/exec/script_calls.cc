@@ -6,6 +6,7 @@
 #include "src/contract/args.h"
 #include "src/contract/errors.h"
 #include "src/contract/table.h"
+#include "src/exec/following.h"
 #include "storage/check.h"
 
 namespace ingot::exec {
@@ -79,10 +80,20 @@ std::string ScriptCalls::refusal(const contract::Resolved& resolved,
     return "ERR " + std::string(script.args[0]) +
            " command is not allowed with BLOCK option from scripts";
   }
+  if (services_.following.is_stale() && (flags & contract::flag::kStale) == 0) {
+    return "ERR Can not execute the command on a stale replica";
+  }
   // PFCOUNT keeps its estimate in the value.
   if (script.no_writes && contract::is_write(*resolved.row)) return std::string(kRefused);
   if (account_->is_unrestricted()) return {};
   return unnamed_keys_error(services_, *account_->user(), *resolved.row, script.args);
+}
+
+std::string ScriptCalls::begin_refusal(bool may_write, bool allows_stale) const {
+  const Following& following = services_.following;
+  if (following.is_stale() && !allows_stale) return kMasterDown;
+  if (may_write && following.refuses_writes() && !caller_.is_master) return kReadOnly;
+  return {};
 }
 
 bool ScriptCalls::call(const ScriptCall& script, std::string* reply) {

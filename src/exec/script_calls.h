@@ -60,6 +60,7 @@ class ScriptCalls : public contract::CommandCaller {
         data_(data) {}
 
   bool call(const contract::ScriptCall& script, std::string* reply) final;
+  std::string begin_refusal(bool may_write, bool allows_stale) const final;
   uint64_t seed() override;
   std::optional<bool> allows(contract::Args args) const final;
 
@@ -91,6 +92,7 @@ class ReadCalls : public ScriptCalls {
       : ScriptCalls(services, std::move(sender), keys.data(), notices), keys_(keys) {}
 
   Place place() const override { return Place::kPool; }
+  bool is_wanted() const override { return !caller_.gone; }
 
  protected:
   bool run(const Call& call, const contract::ScriptCall& script,

@@ -2,8 +2,9 @@
 #include "src/exec/session.h"
 
 #include "src/contract/client_registry.h"
-#include "src/data/built_argument.h"
+#include "src/contract/replicas.h"
 #include "src/exec/client_pause.h"
+#include "src/exec/large_argument.h"
 #include "src/metrics/log.h"
 
 namespace ingot::exec {
@@ -43,21 +44,18 @@ void Session::on_commands(net::BatchPtr batch) {
 
 std::shared_ptr<net::ArgumentSink> Session::argument_sink(std::span<const std::string_view> args,
                                                           uint64_t bytes) {
-  if (args.empty()) return nullptr;
-  const contract::CommandRow* row = services_.table.find(args[0]);
-  if (row == nullptr || row->value_index == 0 ||
-      args.size() != static_cast<size_t>(row->value_index) || closing_) {
-    return nullptr;
-  }
+  auto argument = take_large_argument(services_, thread_, args, bytes);
+  if (argument == nullptr || closing_) return nullptr;
   // What will be refused is not written. An EXEC may have the client, so it is asked with a lock.
   const access::AccountPtr account = client_->account();
   if (!account->is_unrestricted()) {
     std::vector<std::string_view> with_value(args.begin(), args.end());
     with_value.emplace_back();
     const access::CommandIds& ids = services_.users.ids();
-    if (!access::check(*account->user(), ids, *row, with_value).is_allowed()) return nullptr;
+    const contract::CommandRow& row = *services_.table.find(args[0]);
+    if (!access::check(*account->user(), ids, row, with_value).is_allowed()) return nullptr;
   }
-  return std::make_shared<data::BuiltArgument>(services_.data, thread_, bytes);
+  return argument;
 }
 
 void Session::on_input_end() {
@@ -91,6 +89,7 @@ void Session::on_close(std::string_view reason) {
   services_.couriers.of(thread_).forget(*client_);
   leave_channels(services_.channels, thread_, client_);
   services_.tracking.close(*client_);
+  if (client_->follows) services_.replicas.remove(*client_);
   if (tracks_) services_.couriers.forget_if_nobody_tracks();
   services_.clients.remove(client_->id);
   connection_ = nullptr;
@@ -252,6 +251,7 @@ void Session::settle() {
   connection_->flush();
   if (connection_ == nullptr) return;
   connection_->set_busy(!finished);
+  if (client_->follows) connection_->set_idle_exempt(true);
   // Of one that leaves now nothing more is run, as in Redis.
   if (pause_ticket_ != 0 && idle()) connection_->set_idle_exempt(true);
   if (finished && closing_) connection_->close_after_flush();

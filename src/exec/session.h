@@ -97,6 +97,7 @@ class Session : public net::Handler,
   std::string guard_error(contract::Guard guard) const;
   void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
+  std::string replica_refusal(const contract::CommandRow& row) const;
   // --- session_permission.cc: what a client of a restricted user may do
   const access::User& user();
   Step check_permission(const contract::QueuedCommand& command, std::string* error);
@@ -142,6 +143,7 @@ class Session : public net::Handler,
   // hand each of them over costs more than most take.
   void gather_script(PoolRead read);
   void submit_scripts();
+  static void give_up(PoolRead read);
   static void run_scripts(std::vector<PoolRead>& reads);
 
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses

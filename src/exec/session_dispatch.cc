@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "src/contract/errors.h"
+#include "src/contract/replicas.h"
 #include "src/exec/accounting.h"
 #include "src/exec/client_pause.h"
+#include "src/exec/following.h"
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
@@ -46,7 +48,7 @@ std::string guarded_error(std::string_view command, std::string_view setting) {
 }  // namespace
 
 bool Session::silent() const {
-  return contract::is_silent(client_->reply_mode);
+  return contract::is_silent(client_->reply_mode) || client_->follows;
 }
 
 // CLIENT REPLY SKIP counts commands; CLIENT CACHING lasts over the other subcommands of CLIENT, and
@@ -108,6 +110,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   if (restricted && error.empty() && check_permission(queued, &error) == Step::kWait) {
     return Step::kWait;
   }
+  if (error.empty()) error = replica_refusal(*resolved.row);
   if (!error.empty()) {
     // An EXEC that is refused forgets what was watched: WATCH first.
     if (watching_ && resolved.row != nullptr && is_exec(*resolved.row) && !idle()) {
@@ -182,25 +185,50 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
+  if ((flags & contract::flag::kLoading) == 0 && services_.loading.on) {
+    return "LOADING Redis is loading the dataset in memory";
+  }
   if ((flags & contract::flag::kAllowBusy) == 0 && services_.scripts.holds_writer()) {
     return std::string(services_.scripts.busy(client_->id));
+  }
+  const bool leads = !services_.following.asked.load(std::memory_order_relaxed);
+  if ((flags & contract::flag::kWrite) != 0 && leads && services_.replicas.lacks_some(now_ms_)) {
+    return contract::kTooFewReplicas;
   }
   // Redis takes a monitor for a replica.
   constexpr uint32_t kOfData =
       contract::flag::kWrite | contract::flag::kReadonly | contract::flag::kMayReplicate;
-  if (client_->is_monitor() && (flags & kOfData) != 0) {
+  if ((client_->is_monitor() || client_->follows) && (flags & kOfData) != 0) {
     return "ERR Replica can't interact with the keyspace";
   }
   return {};
 }
 
+// What a server that follows another does not do for clients.
+std::string Session::replica_refusal(const CommandRow& row) const {
+  const Following& following = services_.following;
+  if (!following.asked.load(std::memory_order_relaxed)) return {};
+  const auto any = [&](const auto& is) {
+    const bool queued = is_exec(row) && std::ranges::any_of(client_->queue, [&](const auto& each) {
+                          return is(*each.row);
+                        });
+    return queued || is(row);
+  };
+  const auto writes = [](const CommandRow& each) {
+    return (each.flags & contract::flag::kWrite) != 0;
+  };
+  if (following.refuses_writes() && any(writes)) return kReadOnly;
+  const auto needs_fresh = [](const CommandRow& each) {
+    return (each.flags & contract::flag::kStale) == 0;
+  };
+  if (following.is_stale() && any(needs_fresh)) return kMasterDown;
+  return {};
+}
+
 // Refuses a command before it ran; inside MULTI that spoils the transaction.
 void Session::reject(const CommandRow* row, std::string_view error) {
-  count_rejected(services_, row, error);
-  std::string text(error);
+  const std::string text = rejection(services_, row, error);
   if (row != nullptr && is_exec(*row)) {
-    std::string_view reason = error.starts_with("ERR ") ? error.substr(4) : error;
-    text = "EXECABORT Transaction discarded because of: " + std::string(reason);
     discard_transaction();
   } else if (client_->in_multi) {
     client_->multi_failed = true;
@@ -249,7 +277,7 @@ Session::Step Session::route(const QueuedCommand& queued) {
     watching_ = true;
   } else if (row.name == "unwatch") {
     watching_ = false;
-  } else if ((row.flags & contract::flag::kBlocking) != 0) {
+  } else if (contract::may_block(row)) {
     return block(queued);
   }
   const Step step = queue_write({.row = &row,

@@ -4,9 +4,12 @@
 #include "src/contract/errors.h"
 #include "src/contract/thresholds.h"
 #include "src/exec/accounting.h"
+#include "src/exec/following.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/script_calls.h"
 #include "src/metrics/stats.h"
+#include "src/script/scripts.h"
+#include "storage/check.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,6 +18,7 @@ namespace ingot::exec {
 
 using contract::QueuedCommand;
 using storage::Tier;
+using Turn = data::ReaderPool::Turn;
 
 namespace {
 
@@ -146,7 +150,7 @@ Session::Step Session::read(const QueuedCommand& queued) {
     prefetch_behind_write(queued);
     return Step::kWait;
   }
-  if (reads_in_flight_ >= kReadsInFlightMax) return Step::kWait;
+  if (reads_in_flight_ >= (queued.row->after_reads ? 1 : kReadsInFlightMax)) return Step::kWait;
   if (client_->tracking != 0) remember_reads(queued);
   const bool is_short =
       !queued.row->scans && queued.command->args.size() <= contract::kArgumentsOnIoThread;
@@ -220,9 +224,11 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
 }
 
 // As in Redis, who reads a key that has expired removes it: whatever comes next on this connection
-// finds it gone and counted. (Others do when the expiry index says so, at about the same time.)
+// finds it gone and counted. (Others do when the expiry index says so, at about the same time.) Of
+// a replica the master does.
 void Session::remove_expired(std::vector<types::KeyReader::KeyName> names) {
   if (names.empty() || exclusive_ || blocking_ || closing_) return;
+  if (services_.following.asked.load(std::memory_order_relaxed)) return;
   Unit unit;
   unit.silent = true;  // no command waits for a reply of it
   unit.expired = std::move(names);
@@ -305,6 +311,11 @@ void Session::run_in_pool(PoolRead read) {
 void Session::run_long(PoolRead read) {
   read.walk_max = std::numeric_limits<uint64_t>::max();
   data::ReaderPool& readers = read.session->services_.data.readers;
+  if (read.runs_scripts()) {
+    return readers.submit_script([read = std::move(read)](Turn turn) mutable {
+      turn == Turn::kRun ? run_in_pool(std::move(read)) : give_up(std::move(read));
+    });
+  }
   readers.submit([read = std::move(read)]() mutable { run_in_pool(std::move(read)); },
                  data::Work::kLong);
 }
@@ -317,8 +328,21 @@ void Session::gather_script(PoolRead read) {
 
 void Session::submit_scripts() {
   if (scripts_ == nullptr) return;
-  services_.data.readers.submit([reads = std::exchange(scripts_, nullptr)] { run_scripts(*reads); },
-                                data::Work::kLong);
+  services_.data.readers.submit_script([reads = std::exchange(scripts_, nullptr)](Turn turn) {
+    if (turn == Turn::kRun) return run_scripts(*reads);
+    for (PoolRead& read : *reads) give_up(std::move(read));
+  });
+}
+
+// For as long as busy-reply-threshold no script has ended that would have left it a place.
+void Session::give_up(PoolRead read) {
+  INGOT_CHECK(read.runs == 0);
+  const contract::CommandRow& row = read.exec ? *read.exec->row : *read.commands.front().row;
+  const std::string_view error = read.session->services_.scripts.busy_in_pool();
+  contract::RespSink(read.slot->reply, read.resp)
+      .error(rejection(read.session->services_, &row, error));
+  if (read.silent) read.slot->reply.clear();
+  finish(std::move(read));
 }
 
 void Session::run_scripts(std::vector<PoolRead>& reads) {

@@ -21,6 +21,7 @@
 #include "src/contract/reply.h"
 #include "src/exec/client_state.h"
 #include "src/exec/permission.h"
+#include "src/types/told.h"
 
 namespace ingot::exec {
 
@@ -32,6 +33,21 @@ struct PoolOutcome {
   int tries = 0;  // with this one
 };
 
+// Of a unit that the master has sent: its place in the master's stream.
+struct FromMaster {
+  // What is not held of it: the value of a command, at its place in `bytes`.
+  struct Long {
+    size_t at;
+    types::LongWord word;
+  };
+  uint64_t link;            // the connection that it came by (Following::link)
+  uint64_t begin;           // the offset before it
+  uint64_t end;             // ... behind it
+  std::string bytes;        // as they came, which replicas of this one are told
+  std::vector<Long> longs;  // in order
+  int db;                   // selected behind them
+};
+
 // One thing that takes effect as a whole: a command, or an EXEC with its commands.
 struct Unit {
   const contract::CommandRow* row = nullptr;  // null: only `canned` is answered
@@ -41,6 +57,7 @@ struct Unit {
   int resp = 2;
   bool remembers_reads = false;                      // its client tracks what it reads
   bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
+  bool replayed = false;                             // out of a log of Redis: nothing expires
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
@@ -49,10 +66,22 @@ struct Unit {
   std::unique_ptr<ClientState> client_before = {};  // of an EXEC that may change its client
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
-  bool waits_for_sync = false;           // it is blocked until all that is committed is synced
+  // It is blocked until so many replicas have the stream up to here: on stable storage, perhaps,
+  // and what was committed then is to be there on this server, too.
+  struct AwaitedAcks {
+    size_t replicas;
+    uint64_t offset;
+    bool on_disk;
+    bool for_sync;
+    bool is_synced = false;
+  };
+  std::optional<AwaitedAcks> waits_for_acks = {};
   std::string went_on;                   // see WriteContext::go_on()
   std::vector<net::BatchPtr> arguments;  // of what its scripts asked the pool for
   uint64_t seed = 0;                     // of math.random() in its scripts; 0: not yet drawn
+  // Set: it is bound by no limits and rules for clients. Together with `row` null: bytes that
+  // change nothing.
+  std::unique_ptr<FromMaster> from_master = {};
   // By the place of the command that asked for it.
   std::map<uint64_t, PoolOutcome> from_pool;
 };
@@ -74,6 +103,13 @@ struct WriteJob {
   contract::EncodedReply replies;
   bool told_others = false;  // some unit did: messages, events
   bool given_up = false;     // it would have waited, for a client that is leaving
+  // The first group of its units that told replicas of changes: its first unit, and where the
+  // answers of these begin.
+  struct Begin {
+    size_t unit;
+    size_t mark;
+  };
+  std::optional<Begin> told_from = {};
 
   // The writer's own progress:
   size_t next = 0;               // the unit to run

@@ -1,4 +1,4 @@
-// The writer's thread: its queue, its groups and what happens around a commit.
+// The writer's thread: its queue, its jobs, and those that it hands to the pool.
 #include "src/exec/writer.h"
 
 #include <pthread.h>
@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "src/contract/errors.h"
+#include "src/contract/replicas.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
 #include "src/exec/client_pause.h"
 #include "src/exec/dry_run.h"
+#include "src/exec/following.h"
 #include "src/exec/prefetch.h"
 #include "src/metrics/stats.h"
 
@@ -24,9 +26,8 @@ using Steady = std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = 8 << 20;  // a group commits when its changes reach this
 constexpr std::chrono::milliseconds kGatherMax{1};
-constexpr int64_t kTurnMs = 8;           // a job runs; then it is others' turn
-constexpr size_t kExpireBatch = 256;     // index entries taken in one group
-constexpr int64_t kExpireRetryMs = 100;  // after an expiry that had to be put off
+constexpr int64_t kTurnMs = 8;        // a job runs; then it is others' turn
+constexpr size_t kExpireBatch = 256;  // index entries taken in one group
 
 uint64_t micros_since(Steady::time_point start) {
   return static_cast<uint64_t>(
@@ -40,6 +41,10 @@ int64_t coarse_ms() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
+storage::Status shutting_down() {
+  return {storage::Status::Code::kBusy, "the server is shutting down"};
+}
+
 void refuse_rest(WriteJob& job, std::string_view error) {
   for (; job.next < job.units.size(); ++job.next) {
     contract::RespSink sink(job.replies, job.units[job.next].resp);
@@ -49,7 +54,7 @@ void refuse_rest(WriteJob& job, std::string_view error) {
 
 bool is_blocking(const WriteJob& job) {
   const Unit& unit = job.units[job.next];
-  return unit.row != nullptr && (unit.row->flags & contract::flag::kBlocking) != 0;
+  return unit.row != nullptr && contract::may_block(*unit.row);
 }
 
 // The declared keys of the job's units that memory does not have. What only overwrites needs none
@@ -92,6 +97,7 @@ Writer::Writer(Services& services, FsyncPolicy policy)
           },
           [this](std::shared_ptr<Recount> recount) { enqueue({.recount = std::move(recount)}); }),
       group_(services, settling_),
+      successors_(services.replicas, services.data.store.now_ms()),
       syncer_(services.data.store.engine()) {
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
 }
@@ -130,6 +136,7 @@ void Writer::enqueue(Item item) {
       return;
     }
   }
+  if (item.change) item.change->done(shutting_down());
   if (!item.job) return;
   refuse_rest(*item.job, "ERR server is shutting down");
   net::IoThread& thread = *item.job->thread;
@@ -149,6 +156,7 @@ void Writer::set_policy(FsyncPolicy policy) {
   if (policy == FsyncPolicy::kAlways && before != policy) {
     // Should it fail, the engine takes no write any more.
     (void)services_.data.store.engine().sync();
+    syncer_.when_synced([](bool) {});  // it would not sync by itself any more, and think it is due
   }
 }
 
@@ -169,15 +177,26 @@ void Writer::refuse_growth(std::string error) {
 void Writer::decide_refusals() {
   const storage::Engine& engine = services_.data.store.engine();
   const storage::Health health = engine.health();
-  if (health == health_ && !growth_refusal_changed_) return;
+  const bool lacks_replicas =
+      !services_.following.writer && services_.replicas.lacks_some(services_.data.store.now_ms());
+  if (health == health_ && !growth_refusal_changed_ && lacks_replicas == lacks_replicas_) return;
   health_ = health;
+  lacks_replicas_ = lacks_replicas;
   growth_refusal_changed_ = false;
-  refuses_all_.clear();
+  refuses_all_ = lacks_replicas ? contract::kTooFewReplicas : "";
   refuses_growth_ = growth_refusal_;
   if (health == storage::Health::kUndecided) refuses_all_ = contract::write_error(engine.trouble());
   if (health == storage::Health::kNoSpace) {
     refuses_growth_ = contract::write_error({storage::Status::Code::kNoSpace, {}});
   }
+}
+
+// What a master sends is bound only by what storage can take.
+Group::Refusals Writer::refusals(const WriteJob& job) const {
+  const Following& following = services_.following;
+  const bool read_only = following.writer && following.read_only && refuses_all_.empty() &&
+                         !job.units[job.next].from_master;
+  return {.all = read_only ? kReadOnly : refuses_all_, .growing = refuses_growth_};
 }
 
 Writer::Figures Writer::figures() const {
@@ -190,7 +209,8 @@ Writer::Figures Writer::figures() const {
 }
 
 int64_t Writer::next_expire_ms() const {
-  if (!active_expire_ || services_.pause.is_on()) return std::numeric_limits<int64_t>::max();
+  const bool rests = services_.pause.is_on() || services_.following.writer;
+  if (!active_expire_ || rests) return std::numeric_limits<int64_t>::max();
   return std::max(group_.next_due_ms(), expire_retry_ms_.load());
 }
 
@@ -199,9 +219,10 @@ std::vector<Writer::Item> Writer::take(bool* stopping) {
   // Whoever was answered with the last group will soon be back.
   const size_t expected = queue_.size() + group_items_;
   while (queue_.empty() && !stopping_) {
-    const int64_t wait_ms = std::min({next_expire_ms(), blocked_.next_deadline_ms(),
-                                      settling_.next_recount_ms(), services_.pause.until_ms()}) -
-                            services_.data.store.now_ms();
+    const int64_t wait_ms =
+        std::min({next_expire_ms(), blocked_.next_deadline_ms(), settling_.next_recount_ms(),
+                  services_.pause.until_ms(), next_held_answer_ms()}) -
+        services_.data.store.now_ms();
     if (wait_ms <= 0) break;
     sleeping_ = true;
     // Waits are bounded because the wall clock may be set.
@@ -234,12 +255,14 @@ void Writer::run() {
     std::vector<Item> items = take(&stopping);
     if (stopping && items.empty()) break;
     auto start = Steady::now();
+    need_stream();
     group_.want_events(services_.couriers.event_kinds());
     group_.tell_changes(services_.tracking.any());
     group_.begin_recount();
     if (services_.pause.until_ms() <= services_.data.store.now_ms()) services_.pause.end();
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();
+    if (next_held_answer_ms() <= services_.data.store.now_ms()) end_ack_waits();
     items_left_ = items.size();
     for (Item& item : items) {
       --items_left_;
@@ -283,16 +306,23 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     if (job->client->gone && !job->units[job->next].went_on.empty()) {
       return give_up(std::move(job));
     }
-    Outcome outcome = group_.run(*job, refusals());
+    Outcome outcome = group_.run(*job, refusals(*job));
     if (auto* waits = std::get_if<Waits>(&outcome)) {
       if (job->client->leaving) return give_up(std::move(job));
       const int db = job->units[job->next].db;
       job->units[job->next].waits_since.reset();  // what it waits for from here on is not work
       if (!held_.empty()) release_keys(*job);
       const bool for_sync = waits->block.for_sync;
-      job->units[job->next].waits_for_sync = for_sync;
+      const std::optional<size_t> for_acks = waits->block.for_acks;
+      if (for_acks) {
+        job->units[job->next].waits_for_acks = {.replicas = *for_acks,
+                                                .offset = services_.replicas.changed,
+                                                .on_disk = waits->block.on_disk,
+                                                .for_sync = for_sync};
+      }
       const BlockTable::Number number = blocked_.add(std::move(job), db, std::move(waits->block));
       if (for_sync) want_sync_.push_back(number);
+      if (for_acks) want_acks_.push_back(number);
       count_blocked();
       group_.collect_touched(true);
       return;
@@ -348,9 +378,32 @@ void Writer::take_item(Item item) {
   if (item.unwatch_client != 0) group_.unwatch(item.unwatch_client);
   if (item.overwritten) group_.settle(*item.overwritten);
   if (item.recount) group_.settle(*item.recount);
+  if (item.change) make_change(std::move(item.change));
   if (!item.synced.empty()) end_sync_waits(item);
   if (item.unblock_client != 0) blocked_.take_client(item.unblock_client).reset();
+  if (item.acked) {
+    ack_noted_ = false;
+    end_ack_waits();
+  }
+  if (!item.told.empty() && !services_.following.writer) group_.tell_replicas(item.told);
+  if (item.between) {
+    commit();
+    item.between();
+  }
   count_blocked();
+}
+
+void Writer::change(std::function<void(types::KeyWriter&)> make,
+                    std::function<void(const storage::Status&)> done) {
+  enqueue({.change = std::make_shared<OwnChange>(OwnChange{std::move(make), std::move(done)})});
+}
+
+void Writer::make_change(std::shared_ptr<OwnChange> change) {
+  if (const storage::Status status = group_.change(change->make); !status.ok()) {
+    return change->done(status);
+  }
+  changes_.push_back(std::move(change));
+  if (!blocked_.empty()) serve_blocked();
 }
 
 void Writer::suspend(std::unique_ptr<WriteJob> job, NeedsPool wish) {
@@ -390,90 +443,6 @@ void Writer::expire_due() {
   });
 }
 
-void Writer::commit() {
-  bool always = policy_ == FsyncPolicy::kAlways;
-  bool changed = !group_.empty();
-  if (changed && syncer_.wait_turn()) metrics::add(services_.data.stats.sync_waits);
-  auto start = Steady::now();
-  storage::Status status =
-      group_.commit(always ? storage::Durability::kSynced : storage::Durability::kBuffered);
-  if (changed) count_commit(Steady::now() - start);
-  if (!status.ok()) {
-    fail_group(status);
-  } else if (changed && !always) {
-    syncer_.note_commit();
-  }
-  group_units_ = 0;
-  want_sync();
-  answer();
-  resume_suspended();
-}
-
-void Writer::count_commit(std::chrono::nanoseconds took) {
-  const auto micros =
-      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
-  commit_micros_ = micros;
-  services_.data.stats.latency.note(metrics::latency::kCommit, took);
-  metrics::Stats& stats = services_.data.stats;
-  metrics::add(stats.writer_commit_micros, micros);
-  metrics::add(stats.groups);
-  metrics::add(stats.group_units, group_units_);
-  if (group_units_ > stats.group_units_max) stats.group_units_max = group_units_;
-}
-
-void Writer::fail_group(const storage::Status& status) {
-  const std::string error = contract::write_error(status);
-  // What was due is due still, but need not be tried at once.
-  expire_retry_ms_ = services_.data.store.now_ms() + kExpireRetryMs;
-  auto undo = [&](WriteJob& job) {
-    job.replies.truncate(job.committed_mark);
-    size_t ran = job.next;
-    job.next = job.first_uncommitted;
-    for (; job.next < ran; ++job.next) {
-      restore_client(services_, job, job.units[job.next]);
-      contract::RespSink sink(job.replies, job.units[job.next].resp);
-      if (!job.units[job.next].silent) sink.error(error);
-    }
-  };
-  for (auto& job : finished_) undo(*job);
-  for (auto& [job, wish, only_waits] : suspended_) {
-    undo(*job);
-    if (job->units[job->next].went_on.empty()) continue;
-    contract::RespSink sink(job->replies, job->units[job->next].resp);
-    if (!job->units[job->next].silent) sink.error(error);
-    ++job->next;
-  }
-}
-
-void Writer::answer() {
-  if (Courier* courier = services_.couriers.overladen()) answer_behind(*courier);
-  // One post for each I/O thread, not one for each connection.
-  while (!finished_.empty()) {
-    net::IoThread* thread = finished_.front()->thread;
-    auto theirs = std::stable_partition(finished_.begin(), finished_.end(),
-                                        [&](const auto& job) { return job->thread != thread; });
-    std::vector<std::unique_ptr<WriteJob>> jobs(std::make_move_iterator(theirs),
-                                                std::make_move_iterator(finished_.end()));
-    finished_.erase(theirs, finished_.end());
-    thread->post([jobs = std::move(jobs)] {
-      for (const auto& job : jobs) job->done(std::move(job->replies), job->given_up);
-    });
-  }
-}
-
-// Those who tell others more than can be carried are answered when it has been.
-void Writer::answer_behind(Courier& courier) {
-  const auto theirs = std::stable_partition(finished_.begin(), finished_.end(),
-                                            [](const auto& job) { return !job->told_others; });
-  for (auto at = theirs; at != finished_.end(); ++at) {
-    courier.behind_all([job = std::move(*at)]() mutable {
-      net::IoThread& thread = *job->thread;
-      thread.post([job = std::move(job)] { job->done(std::move(job->replies), job->given_up); });
-    });
-  }
-  finished_.erase(theirs, finished_.end());
-}
-
 void Writer::resume_suspended() {
   for (Suspended& suspended : std::exchange(suspended_, {})) {
     if (suspended.only_waits && is_held_back(*suspended.job)) {
@@ -509,7 +478,7 @@ void Writer::work_in_pool(Suspended suspended) {
     Unit& unit = suspended.job->units[suspended.job->next];
     PoolOutcome& outcome = unit.from_pool[suspended.wish.place];
     const int tries = outcome.tries;
-    outcome = do_pool_work(services_, suspended.wish.work);
+    outcome = do_pool_work(services_, unit, suspended.wish.work);
     outcome.tries = tries + 1;
     enqueue({.job = std::move(suspended.job)});
   };

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,6 +24,7 @@
 #include "src/exec/group.h"
 #include "src/exec/held_keys.h"
 #include "src/exec/services.h"
+#include "src/exec/successors.h"
 #include "src/exec/write_job.h"
 
 namespace ingot::exec {
@@ -47,12 +49,42 @@ class Writer {
   // The client has gone: what it waits in (a blocking command) is given up.
   void unblock(uint64_t client_id) { enqueue({.unblock_client = client_id}); }
 
+  // A change of the server's own, a unit of its own: `make` runs in the writer, where it may read
+  // the disk. When it is committed, or could not be, `done` is called, in the writer as well.
+  void change(std::function<void(types::KeyWriter&)> make,
+              std::function<void(const storage::Status&)> done);
+
   void set_policy(FsyncPolicy policy);
   void set_active_expire(bool active);
   // Of writes that may need more space (the denyoom flag). An empty error allows them again, as far
   // as the engine does: while it finds no space they are refused as well, and after a failed fsync
   // every write is.
   void refuse_growth(std::string error);
+
+  // A replica has acknowledged something.
+  void note_ack();
+  // Replicas are asked how far they are.
+  void ask_for_acks();
+  // Tells those who follow the stream of changes, if it is on, behind all that is queued.
+  void tell_replicas(std::string bytes) { enqueue({.told = std::move(bytes)}); }
+  // Runs this on the writer's thread, behind all that is queued, while no group is open: it may be
+  // no long work. Destroyed unrun when the writer has stopped.
+  using Work = std::move_only_function<void()>;
+  void between_groups(Work work) { enqueue({.between = std::move(work)}); }
+
+  // Calls `then`, once, when a sync that comes by itself has taken in all that is committed by now,
+  // or with false when none will.
+  void after_sync(data::Syncer::Then then) {
+    syncer_.when_synced(std::move(then), data::Syncer::Wish::kWhenItComes);
+  }
+
+  // In the writer, of the group that is open: see Group::adopt().
+  void adopt(data::ChangeStream::Place place) { group_.adopt(std::move(place)); }
+  // In the writer, between groups: all who wait in a command are answered this error.
+  void end_blocked(std::string_view error);
+  // In the writer, between groups: this server begins or ceases to follow another one. Changes that
+  // wait for replicas are answered with an error.
+  void change_stream();
 
   struct Figures {
     size_t queue_depth = 0;  // jobs waiting
@@ -65,6 +97,10 @@ class Writer {
   Figures figures() const;
 
  private:
+  struct OwnChange {
+    std::function<void(types::KeyWriter&)> make;
+    std::function<void(const storage::Status&)> done;
+  };
   struct Item {
     std::unique_ptr<WriteJob> job = nullptr;  // or a client's watches or wait are to be forgotten
     uint64_t unwatch_client = 0;
@@ -73,6 +109,15 @@ class Writer {
     std::shared_ptr<Recount> recount = nullptr;               // or a keyspace has been counted
     std::vector<BlockTable::Number> synced = {};              // or these have waited for a sync
     bool sync_failed = false;
+    std::string told = {};                        // or replicas are told this
+    bool acked = false;                           // or they have acknowledged something
+    Work between = {};                            // or this is done between two groups
+    std::shared_ptr<OwnChange> change = nullptr;  // or the server changes something by itself
+  };
+  struct HeldAnswer {
+    std::unique_ptr<WriteJob> job;
+    uint64_t offset;
+    int64_t until_ms;  // Unix
   };
   // A job that goes on when the pool has done something for it, another has let its keys go, or
   // those behind it have had their turn.
@@ -82,6 +127,9 @@ class Writer {
     bool only_waits = false;
   };
 
+  // After an expiry that had to be put off.
+  static constexpr int64_t kExpireRetryMs = 100;
+
   void run();
   std::vector<Item> take(bool* stopping);
   void gather(std::unique_lock<std::mutex>& lock, size_t expected);
@@ -89,8 +137,9 @@ class Writer {
   void run_job(std::unique_ptr<WriteJob> job);
   bool others_wait();
   void take_item(Item item);
+  void make_change(std::shared_ptr<OwnChange> change);
   void decide_refusals();
-  Group::Refusals refusals() const { return {.all = refuses_all_, .growing = refuses_growth_}; }
+  Group::Refusals refusals(const WriteJob& job) const;
   void give_up(std::unique_ptr<WriteJob> job);
   // --- writer_waits.cc
   void count_blocked();
@@ -100,6 +149,14 @@ class Writer {
   void end_wait(std::unique_ptr<WriteJob> job, std::string_view error);
   void end_unblocked();
   void want_sync();
+  void want_acks();
+  void end_ack_waits();
+  void reply_acked(const Unit::AwaitedAcks& acks, contract::RespSink& reply) const;
+  void release_answer(HeldAnswer held, std::string_view error);
+  void replace_answers(WriteJob& job, std::string_view error);
+  void hold_for_acks();
+  void need_stream();
+  int64_t next_held_answer_ms() const;
   void end_sync_waits(const Item& item);
   bool is_held_back(const WriteJob& job) const;
   void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
@@ -137,6 +194,7 @@ class Writer {
   Settling settling_;
   Group group_;
   storage::Health health_ = storage::Health::kHealthy;  // when refusals were decided
+  bool lacks_replicas_ = false;
   std::string refuses_all_;
   std::string refuses_growth_;
   size_t group_units_ = 0;
@@ -144,10 +202,17 @@ class Writer {
   uint64_t commit_micros_ = 0;                       // of the last group
   size_t items_left_ = 0;                            // taken from the queue and not yet run
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
+  std::vector<std::shared_ptr<OwnChange>> changes_;  // told of the commit
   std::vector<Suspended> suspended_;                 // handed to the pool after the commit
   BlockTable blocked_;
-  std::vector<BlockTable::Number>
-      want_sync_;  // of those who wait for a sync, since the last commit
+  // Of those who wait for a sync, and of those who wait for replicas, since the last commit.
+  std::vector<BlockTable::Number> want_sync_;
+  std::vector<BlockTable::Number> want_acks_;
+  std::vector<BlockTable::Number> ack_waits_;
+  // Committed, and not answered before write-acks replicas have it; in the order of the stream.
+  std::deque<HeldAnswer> held_answers_;
+  Successors successors_;
+  std::atomic<bool> ack_noted_{false};  // an item that tells of one is in the queue
   HeldKeys held_;
   std::vector<std::unique_ptr<WriteJob>> held_back_;  // until the end of a pause
   bool expire_stuck_ = false;

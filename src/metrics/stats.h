@@ -62,6 +62,9 @@ class Stats {
   Counter keyspace_misses{0};
   Counter expired_keys{0};
   Counter error_replies{0};  // count_error()'s
+  Counter full_syncs{0};     // of replicas
+  Counter partial_syncs{0};
+  Counter refused_partial_syncs{0};
   Counter changes_since_save{0};
   Counter saves{0};  // checkpoints that succeeded
   Counter memory_peak{0};

@@ -88,6 +88,8 @@ Status DataRepair::read_system() {
                     next_keyspace_ = std::max(next_keyspace_, storage::read_le32(value));
                   } else if (key.size() == 5 && key[0] == 'd' && value.size() == 4) {
                     databases_[storage::read_be32(key.substr(1))] = storage::read_le32(value);
+                  } else if (key.starts_with(storage::named_key("replication"))) {
+                    // What may have been lost is not the data of that place.
                   } else if (key.starts_with(storage::named_key({}))) {
                     put(Space::kSystem, key, value);
                   }

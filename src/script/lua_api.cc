@@ -66,7 +66,8 @@ int call_command(lua_State* lua, bool raises) {
                                                .run = invocation.run,
                                                .resp = host.resp,
                                                .no_writes = invocation.no_writes,
-                                               .allow_oom = invocation.allow_oom},
+                                               .allow_oom = invocation.allow_oom,
+                                               .is_told = host.is_told},
                                               &host.reply);
   if (!replied) {
     if (invocation.run.killed()) return host.end(lua, kKilled);
@@ -149,7 +150,9 @@ int setresp(lua_State* lua) {
   return 0;
 }
 
-// There are no replicas yet, and one commit holds all that a script wrote.
+// There is no append-only file; one commit holds all that a script wrote.
+constexpr int kToReplicas = 2;
+
 int set_repl(lua_State* lua) {
   if (lua_gettop(lua) != 1) return raise(lua, "redis.set_repl() requires two arguments.");
   const auto flags = static_cast<int>(lua_tonumber(lua, 1));
@@ -157,6 +160,7 @@ int set_repl(lua_State* lua) {
     return raise(lua,
                  "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
   }
+  LuaHost::of(lua).is_told = (flags & kToReplicas) != 0;
   return 0;
 }
 
@@ -311,8 +315,11 @@ struct NamedNumber {
   const char* name;
   int value;
 };
-constexpr NamedNumber kReplication[] = {
-    {"REPL_NONE", 0}, {"REPL_AOF", 1}, {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3}};
+constexpr NamedNumber kReplication[] = {{"REPL_NONE", 0},
+                                        {"REPL_AOF", 1},
+                                        {"REPL_SLAVE", kToReplicas},
+                                        {"REPL_REPLICA", kToReplicas},
+                                        {"REPL_ALL", 3}};
 
 void set_function(lua_State* lua, const NamedFunction& named) {
   lua_pushcfunction(lua, named.function);

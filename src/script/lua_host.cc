@@ -173,7 +173,8 @@ void LuaHost::end_if_due(lua_State* lua) {
   if (loading_ != nullptr && is_late) end(lua, "FUNCTION LOAD timeout");
   if (invocation_ == nullptr) return;
   const contract::ScriptRun& run = invocation_->run;
-  if (run.stopped() || (is_dry_ && is_late)) give_up(lua);
+  const bool is_in_vain = (is_dry_ && is_late) || !invocation_->caller.is_wanted();
+  if (run.stopped() || is_in_vain) give_up(lua);
   if (run.killed()) end(lua, kKilled);
 }
 
@@ -196,6 +197,7 @@ int LuaHost::call_exceeding(lua_State* lua, int arguments) {
 void LuaHost::begin() {
   over_ = given_up_ = false;
   resp = 2;
+  is_told = true;
   lua_sethook(
       lua_, [](lua_State* lua, lua_Debug*) { of(lua).end_if_due(lua); }, LUA_MASKCOUNT,
       kInstructionsBetweenLooks);

@@ -93,6 +93,7 @@ class LuaHost {
   static constexpr size_t kLineBytesMax = 1024;  // of the log
 
   int resp = 2;         // as redis.setresp() wants it
+  bool is_told = true;  // to replicas, as redis.set_repl() wants it
   uint64_t random = 0;  // the state of math.random()
   std::string reply;    // of the command that was called
   std::vector<std::string_view> args;

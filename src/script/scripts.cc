@@ -1,6 +1,7 @@
 // The cache of scripts, the idle Lua states, and the list of what runs.
 #include "src/script/scripts.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "src/contract/errors.h"
@@ -177,6 +178,17 @@ std::string_view Scripts::busy(uint64_t client_id) const {
   if (since_ms == 0 || threshold_ms == 0) return {};
   if (monotonic_ms() - since_ms < threshold_ms || writer_client_ == client_id) return {};
   return writer_kind_ == LuaHost::Kind::kScripts ? kBusyScript : kBusyFunction;
+}
+
+// It names the command that ends the one which has run longest.
+std::string_view Scripts::busy_in_pool() const {
+  std::lock_guard lock(mutex_);
+  const auto oldest = std::ranges::find_if(running_, [](const Lease* lease) {
+    return !lease->info_.holds_writer && !lease->info_.is_dry;
+  });
+  const bool is_function =
+      oldest != running_.end() && (*oldest)->info_.kind == LuaHost::Kind::kFunctions;
+  return is_function ? kBusyFunction : kBusyScript;
 }
 
 std::optional<Scripts::Running> Scripts::running_function() const {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -103,6 +104,11 @@ class Scripts {
   // The error reply for clients other than that of a script which has held the writer for too long;
   // empty: there is none.
   std::string_view busy(uint64_t client_id) const;
+
+  // From then on; zero: never.
+  std::chrono::milliseconds busy_after() const { return std::chrono::milliseconds(busy_ms_); }
+  // The error reply for a script that has found no place beside those that run in the pool.
+  std::string_view busy_in_pool() const;
 
   struct Running {
     std::string name;

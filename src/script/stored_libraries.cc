@@ -10,6 +10,22 @@ std::string library_key(std::string_view name) {
   return storage::named_key("library:" + std::string(name));
 }
 
+void change_stored(types::KeyWriter& keys, const Libraries& before,
+                   const std::shared_ptr<const Libraries>& after) {
+  storage::Overlay& overlay = keys.overlay();
+  for (const auto& [name, library] : before.all()) {
+    if (!after->all().contains(name)) {
+      overlay.remove(storage::Space::kSystem, library_key(name));
+    }
+  }
+  for (const auto& [name, library] : after->all()) {
+    const auto old = before.all().find(name);
+    if (old != before.all().end() && old->second == library) continue;
+    overlay.put(storage::Space::kSystem, library_key(name), library->code);
+  }
+  keys.effects().libraries = after;
+}
+
 storage::Status load_stored(storage::Engine& engine, Scripts& scripts) {
   const std::string prefix = library_key({});
   const auto cursor = engine.new_cursor(storage::Space::kSystem, {});

@@ -51,6 +51,7 @@ void DiskGuard::tick(const settings::Settings& settings) {
     metrics::log::notice("The engine writes again.");
   }
   std::string refusal = growing_refusal(settings, figures, refusing_ == no_headroom()).value_or("");
+  replicas_.disk_is_tight = !refusal.empty() || free_bytes < 2 * settings.min_free_disk;
   // With less the work would take the last space, and not end.
   if (!refusal.empty() && is_full_second && free_bytes >= stats_.make_room_bytes) {
     collector_.make_room();
@@ -63,6 +64,7 @@ void DiskGuard::tick(const settings::Settings& settings) {
       metrics::log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal,
                             figures.used_bytes, figures.free_bytes);
     }
+    collector_.set_space_short(!refusal.empty());
     writer_.refuse_growth(refusal);
   }
 }

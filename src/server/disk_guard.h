@@ -1,13 +1,14 @@
 // Keeps the disk from running full: decides which writes are to be refused by `max-disk` and
-// `min-free-disk`, has the space of what is deleted given back while they are, and finds out when a
-// full disk has healed. One thread calls it, every kPeriodMs: a fast
-// disk fills by a hundred megabytes in a second.
+// `min-free-disk`, has the space of what is deleted given back while they are, has replicas cut
+// before that whose bytes take it, and finds out when a full disk has healed. One thread calls it,
+// every kPeriodMs: a fast disk fills by a hundred megabytes in a second.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "src/contract/replicas.h"
 #include "src/data/collector.h"
 #include "src/exec/writer.h"
 #include "src/settings/settings.h"
@@ -32,8 +33,9 @@ class DiskGuard {
  public:
   static constexpr int kPeriodMs = 100;
 
-  DiskGuard(storage::Engine& engine, data::Collector& collector, exec::Writer& writer)
-      : engine_(engine), collector_(collector), writer_(writer) {}
+  DiskGuard(storage::Engine& engine, data::Collector& collector, exec::Writer& writer,
+            contract::Replicas& replicas)
+      : engine_(engine), collector_(collector), writer_(writer), replicas_(replicas) {}
 
   void tick(const settings::Settings& settings);
 
@@ -41,6 +43,7 @@ class DiskGuard {
   storage::Engine& engine_;
   data::Collector& collector_;
   exec::Writer& writer_;
+  contract::Replicas& replicas_;
   uint32_t ticks_ = 0;
   storage::EngineStats stats_;  // of the last second, or of now when space is tight
   std::string refusing_;

@@ -24,6 +24,8 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("engine", engine.name());
   out.add("engine_version", engine.version());
   out.add_bytes("engine_disk_bytes", stats.disk_bytes);
+  out.add("checkpoints", source.checkpoints.count);
+  out.add_bytes("checkpoints_disk_bytes", source.checkpoints.bytes);
   out.add_bytes("engine_memory_bytes", stats.memory_bytes);
   out.add("engine_cache_bytes", stats.cache_bytes);
   out.add("engine_cache_capacity", stats.cache_capacity);

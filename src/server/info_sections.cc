@@ -19,6 +19,7 @@
 #include "src/exec/writer.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
+#include "src/server/info_replication.h"
 #include "src/server/memory_usage.h"
 #include "src/server/process.h"
 #include "src/server/ttl_sampler.h"
@@ -120,6 +121,7 @@ void write_server(const InfoSource& source, InfoFields& out) {
   out.add("executable", server.executable());
   out.add("config_file", server.config_file());
   out.add("io_threads_active", source.settings.io_threads > 1);
+  if (const auto left_ms = server.shutdown_left_ms()) out.add("shutdown_in_milliseconds", *left_ms);
 }
 
 void write_clients(const InfoSource& source, InfoFields& out) {
@@ -200,14 +202,32 @@ void write_memory(const InfoSource& source, InfoFields& out) {
           collector.reclaimed() - source.services.data.stats.reclaimed_before.load());
 }
 
+void write_loading(const exec::LoadProgress& loading, int64_t now_s, InfoFields& out) {
+  const uint64_t total = std::max<uint64_t>(loading.total_bytes, 1);
+  const uint64_t loaded = loading.loaded_bytes;
+  const int64_t elapsed_s = now_s - loading.start_s;
+  const auto left = static_cast<double>(total - std::min(total, loaded));
+  out.add("loading_start_time", loading.start_s.load());
+  out.add("loading_total_bytes", total);
+  out.add_zeros({"loading_rdb_used_mem"});
+  out.add("loading_loaded_bytes", loaded);
+  out.add_real("loading_loaded_perc",
+               100 * static_cast<double>(loaded) / static_cast<double>(total));
+  out.add("loading_eta_seconds", loaded == 0
+                                     ? 1
+                                     : static_cast<int64_t>(static_cast<double>(elapsed_s) * left /
+                                                            static_cast<double>(loaded)));
+}
+
 void write_persistence(const InfoSource& source, InfoFields& out) {
   const contract::RunningServer& server = source.services.server;
   const contract::BackgroundWork rewriting = server.rewriting();
   const metrics::Stats& stats = source.services.data.stats;
   const storage::Engine& engine = source.services.data.store.engine();
   const auto status = [](bool ok) { return ok ? "ok" : "err"; };
-  out.add_zeros(
-      {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
+  const exec::LoadProgress& loading = source.services.loading;
+  out.add("loading", loading.on.load());
+  out.add_zeros({"async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
   out.add_real("current_fork_perc", 0);
   out.add_zeros({"current_save_keys_processed", "current_save_keys_total"});
   out.add("rdb_changes_since_last_save", stats.changes_since_save.load());
@@ -217,7 +237,9 @@ void write_persistence(const InfoSource& source, InfoFields& out) {
   out.add("rdb_last_bgsave_time_sec", server.last_save_duration_s());
   out.add("rdb_current_bgsave_time_sec", server.current_save_s());
   out.add("rdb_saves", stats.saves.load());
-  out.add_zeros({"rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded"});
+  out.add_zeros({"rdb_last_cow_size"});
+  out.add("rdb_last_load_keys_expired", loading.keys_expired.load());
+  out.add("rdb_last_load_keys_loaded", loading.keys_loaded.load());
   // The engine and its log take the part of Redis' append-only file.
   const bool is_shown = setting(source, "appendonly") == "yes";
   out.add("aof_enabled", is_shown);
@@ -237,6 +259,7 @@ void write_persistence(const InfoSource& source, InfoFields& out) {
     out.add("aof_pending_bio_fsync", source.writer.figures().unsynced_ms > 0);
   }
   out.add("aof_delayed_fsync", stats.sync_waits.load());
+  if (loading.on) write_loading(loading, server.now_ms() / 1000, out);
 }
 
 void write_stats(const InfoSource& source, InfoFields& out) {
@@ -256,7 +279,9 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add_real("instantaneous_input_repl_kbps", 0);
   out.add_real("instantaneous_output_repl_kbps", 0);
   out.add("rejected_connections", stats.connections_rejected.load());
-  out.add_zeros({"sync_full", "sync_partial_ok", "sync_partial_err"});
+  out.add("sync_full", stats.full_syncs.load());
+  out.add("sync_partial_ok", stats.partial_syncs.load());
+  out.add("sync_partial_err", stats.refused_partial_syncs.load());
   out.add("expired_keys", stats.expired_keys.load());
   out.add_real("expired_stale_perc", 0);
   out.add("expired_time_cap_reached_count", stats.expire_batches_full.load());
@@ -291,16 +316,10 @@ void write_stats(const InfoSource& source, InfoFields& out) {
 }
 
 void write_replication(const InfoSource& source, InfoFields& out) {
-  out.add("role", "master");
-  out.add("connected_slaves", 0);
-  out.add("master_failover_state", "no-failover");
-  out.add("master_replid", source.services.server.replication_id());
-  out.add("master_replid2", std::string(40, '0'));
-  out.add("master_repl_offset", 0);
-  out.add("second_repl_offset", -1);
-  out.add("repl_backlog_active", 0);
-  out.add("repl_backlog_size", setting(source, "repl-backlog-size"));
-  out.add_zeros({"repl_backlog_first_byte_offset", "repl_backlog_histlen"});
+  const auto link = source.services.server.master_link();
+  out.add("role", link ? "slave" : "master");
+  if (link) write_master_link(source, *link, out);
+  write_followers(source, out);
 }
 
 void write_cpu(const InfoSource&, InfoFields& out) {

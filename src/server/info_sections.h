@@ -11,6 +11,7 @@
 #include "net/server.h"
 #include "src/exec/services.h"
 #include "src/exec/writer.h"
+#include "src/server/checkpoints.h"
 #include "src/settings/settings.h"
 #include "src/types/keyspace.h"
 
@@ -26,6 +27,7 @@ struct InfoSource {
   types::KeyReader& keys;
   const settings::Settings& settings;
   TtlSampler& ttl;
+  CheckpointSpace checkpoints;
 };
 
 // Appends "name:value" lines.

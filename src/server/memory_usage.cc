@@ -19,7 +19,7 @@ namespace ingot::server {
 namespace {
 
 // jemalloc's own 10 s let the copying of a 96 MB value hold 300 MB.
-constexpr ssize_t kReturnAfterMs = 500;
+constexpr ssize_t kReturnAfterMs = 150;
 
 uint64_t allocator_figure(const char* name) {
   size_t value = 0;

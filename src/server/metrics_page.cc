@@ -271,6 +271,8 @@ void write_engine(const InfoSource& source, Page& page) {
   page.gauge("engine_running_compactions", "Compactions that run.", stats.running_compactions);
   page.counter("engine_stall_seconds_total", "Time that the engine held writes back.",
                in_seconds(stats.stall_micros));
+  page.gauge("checkpoints_disk_bytes", "What only checkpoints have any more, on the disk.",
+             source.checkpoints.bytes);
   page.gauge("engine_writes_stopped", "1: the engine holds writes back now.",
              stats.writes_stopped ? 1 : 0);
   page.gauge("garbage_pending", "Dropped collections and databases not yet reclaimed.",

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "src/metrics/log.h"
-#include "storage/durable_file.h"
 
 namespace ingot::server {
 
@@ -21,9 +21,9 @@ Saver::~Saver() {
   if (thread_.joinable()) thread_.join();
 }
 
-Status Saver::save() {
+Status Saver::save(const CheckpointPlan& plan) {
   if (!claim()) return {Status::Code::kBusy, "Background save already in progress"};
-  Status status = run();
+  Status status = run(plan);
   saving_ = false;
   return status;
 }
@@ -41,15 +41,15 @@ int64_t Saver::current_s() const {
   return begun == 0 ? -1 : steady_s() - begun;
 }
 
-bool Saver::save_in_background() {
+bool Saver::save_in_background(const CheckpointPlan& plan) {
   std::lock_guard lock(thread_mutex_);
   if (!claim()) return false;
   if (thread_.joinable()) thread_.join();
   metrics::log::notice("Background saving started");
   begun_s_ = std::max<int64_t>(1, steady_s());
-  thread_ = std::thread([this] {
+  thread_ = std::thread([this, plan] {
     pthread_setname_np(pthread_self(), "saver");
-    if (run().ok()) metrics::log::notice("Background saving terminated with success");
+    if (run(plan).ok()) metrics::log::notice("Background saving terminated with success");
     last_duration_s_ = current_s();
     begun_s_ = 0;
     saving_ = false;
@@ -57,9 +57,9 @@ bool Saver::save_in_background() {
   return true;
 }
 
-Status Saver::run() {
+Status Saver::run(const CheckpointPlan& plan) {
   uint64_t changes = stats_.changes_since_save.load();
-  Status status = write();
+  Status status = write(plan);
   last_save_ok_ = status.ok();
   if (!status.ok()) {
     metrics::log::warning("Saving the DB failed: {}", status.message());
@@ -70,32 +70,47 @@ Status Saver::run() {
   last_save_s_ =
       duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   metrics::log::notice("DB saved on disk");
+  measure(plan.path);
   return status;
 }
 
 // Built beside the last one, so that a failure leaves that as it was.
-Status Saver::write() {
+Status Saver::write(const CheckpointPlan& plan) {
   if (!engine_.capabilities().checkpoint) return engine_.sync();
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path last = path_;
-  const fs::path fresh = path_ + ".new";
-  const fs::path old = path_ + ".old";
+  const std::string fresh = plan.path + ".new";
   fs::remove_all(fresh, error);
-  if (Status status = engine_.checkpoint(fresh.string()); !status.ok()) return status;
+  if (Status status = engine_.checkpoint(fresh); !status.ok()) return status;
   // To serve it and to check it, one has to know whose it is.
-  if (Status status = storage::claim_directory(engine_.name(), fresh.string()); !status.ok()) {
+  if (Status status = storage::claim_directory(engine_.name(), fresh); !status.ok()) {
     fs::remove_all(fresh, error);  // its links would hold the space of what is compacted
     return status;
   }
-  fs::remove_all(old, error);
-  if (!error && fs::exists(last, error)) fs::rename(last, old, error);
-  if (!error) fs::rename(fresh, last, error);
-  if (error) return {Status::Code::kIo, error.message()};
-  if (Status status = storage::sync_directory(last.parent_path().string()); !status.ok())
-    return status;
-  fs::remove_all(old, error);
-  return {};
+  return put_checkpoint(plan, fresh);
+}
+
+void Saver::measure(const std::string& path) {
+  const CheckpointSpace measured = measure_checkpoints(path);
+  const std::lock_guard lock(space_mutex_);
+  space_ = measured;
+  measured_at_ = std::chrono::steady_clock::now();
+}
+
+CheckpointSpace Saver::space(const CheckpointPlan& plan, data::ReaderPool& readers) {
+  constexpr std::chrono::minutes kInterval{1};
+  const std::lock_guard lock(space_mutex_);
+  const bool is_fresh = measured_at_ != std::chrono::steady_clock::time_point() &&
+                        std::chrono::steady_clock::now() - measured_at_ < kInterval;
+  if (!is_fresh && !measuring_.exchange(true)) {
+    readers.submit(
+        [this, path = plan.path] {
+          measure(path);
+          measuring_ = false;
+        },
+        data::Work::kLong);
+  }
+  return space_;
 }
 
 }  // namespace ingot::server

@@ -136,6 +136,14 @@ Error Config::set(std::span<const Change> changes, bool client_is_local) {
   return {};
 }
 
+void Config::set_master(MasterAddress master) {
+  const std::lock_guard change_lock(change_mutex_);
+  auto after = std::make_shared<Settings>(*settings());
+  after->master = std::move(master);
+  const std::lock_guard lock(mutex_);
+  settings_ = std::move(after);
+}
+
 Error Config::rewrite() {
   if (file_.empty()) return "ERR The server is running without a config file";
   const std::lock_guard change_lock(change_mutex_);

@@ -72,6 +72,9 @@ class Config {
   [[nodiscard]] Error set(std::span<const std::pair<std::string_view, std::string_view>> pairs,
                           bool client_is_local);
 
+  // REPLICAOF, which changes what CONFIG SET may not.
+  void set_master(MasterAddress master);
+
   // CONFIG REWRITE.
   [[nodiscard]] Error rewrite();
 

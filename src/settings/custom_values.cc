@@ -290,21 +290,28 @@ Error parse_oom_scores(const SettingRow& row, Settings& settings, Values values,
   return {};
 }
 
-// replicaof: "<host> <port>", which is refused, or "no one".
+// replicaof: "<host> <port>", or "no one".
 
-Error parse_replica_of(const SettingRow& row, Settings& settings, Values values, bool) {
+Error parse_replica_of(const SettingRow&, Settings& settings, Values values, bool) {
   if (values.size() != 2) return "wrong number of arguments";
   if (same_word(values[0], "no") && same_word(values[1], "one")) {
-    keep_value(row, settings, "");
+    settings.master = {};
     return {};
   }
   const auto port = parse_c_number(values[1]);
   if (!port || *port < 0 || *port > 65535) return "Invalid master port";
-  return "Ingot cannot follow a master yet, and would take writes as one itself";
+  settings.master = {.host = values[0], .port = static_cast<int>(*port)};
+  return {};
 }
 
-std::vector<std::string> replica_of_lines(const SettingRow&, const Settings&) {
-  return {};
+std::string print_replica_of(const SettingRow&, const Settings& settings) {
+  const MasterAddress& master = settings.master;
+  return master.host.empty() ? "" : fmt::format("{} {}", master.host, master.port);
+}
+
+std::vector<std::string> replica_of_lines(const SettingRow& row, const Settings& settings) {
+  const std::string printed = print_replica_of(row, settings);
+  return printed.empty() ? std::vector<std::string>() : std::vector{printed};
 }
 
 // shutdown-on-sigint, shutdown-on-sigterm: names that add up.
@@ -328,8 +335,12 @@ Error parse_shutdown_flags(const SettingRow& row, Settings& settings, Values val
   for (const EnumName& name : row.names) {
     if ((name.value & bits) != 0) made += (made.empty() ? "" : " ") + std::string(name.name);
   }
-  keep_value(row, settings, made.empty() ? "default" : made);
+  settings.*std::get<TextMember>(row.member) = made.empty() ? "default" : made;
   return {};
+}
+
+std::string print_shutdown_flags(const SettingRow& row, const Settings& settings) {
+  return settings.*std::get<TextMember>(row.member);
 }
 
 }  // namespace
@@ -344,8 +355,8 @@ const CustomValue kPercentilesValue = {parse_percentiles, print_percentiles, per
 const CustomValue kSaveValue = {parse_save, print_kept, save_lines};
 const CustomValue kHzValue = {parse_hz, print_kept};
 const CustomValue kOomScoresValue = {parse_oom_scores, print_kept};
-const CustomValue kReplicaOfValue = {parse_replica_of, print_kept, replica_of_lines};
-const CustomValue kShutdownFlagsValue = {parse_shutdown_flags, print_kept};
+const CustomValue kReplicaOfValue = {parse_replica_of, print_replica_of, replica_of_lines};
+const CustomValue kShutdownFlagsValue = {parse_shutdown_flags, print_shutdown_flags};
 
 std::string format_percentile(double percentile) {
   std::string text = fmt::format("{:f}", percentile);

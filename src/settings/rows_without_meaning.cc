@@ -86,9 +86,6 @@ constexpr EnumName kOomScoreNames[] = {{"no", 0}, {"yes", 1}, {"relative", 1}, {
 constexpr EnumName kSanitizeNames[] = {{"no", 0}, {"yes", 1}, {"clients", 2}};
 constexpr EnumName kEndpointNames[] = {{"ip", 0}, {"hostname", 1}, {"unknown-endpoint", 2}};
 constexpr EnumName kPropagationNames[] = {{"ignore", 0}, {"panic", 1}, {"panic-on-replicas", 2}};
-constexpr EnumName kShutdownNames[] = {
-    {"default", 0}, {"save", 1}, {"nosave", 2}, {"now", 4}, {"force", 8}};
-
 Error check_no_defrag(std::string_view value) {
   if (value == "no") return {};
   return "Active defragmentation cannot be enabled: it requires a Redis server compiled with a "
@@ -199,19 +196,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("syslog-enabled", "no", kImmutable),
     text("syslog-ident", "redis", kImmutable),
     choice("syslog-facility", "local0", kFacilityNames, kImmutable),
-    integer("shutdown-timeout", "10", 0, kIntMax),
-    {.name = "shutdown-on-sigint",
-     .kind = Kind::kCustom,
-     .flags = kManyValues | kWithoutMeaning,
-     .names = kShutdownNames,
-     .default_value = "default",
-     .custom = &kShutdownFlagsValue},
-    {.name = "shutdown-on-sigterm",
-     .kind = Kind::kCustom,
-     .flags = kManyValues | kWithoutMeaning,
-     .names = kShutdownNames,
-     .default_value = "default",
-     .custom = &kShutdownFlagsValue},
     integer("watchdog-period", "0", 0, kIntMax, kHidden),
     integer("rdb-key-save-delay", "0", kIntMin, kIntMax, kHidden),
     integer("key-load-delay", "0", kIntMin, kIntMax, kHidden),
@@ -244,30 +228,15 @@ constexpr auto kRows = std::to_array<SettingRow>({
     integer("socket-mark-id", "0", 0, 4294967295, kImmutable | kUnsigned),
 
     // Replication
-    custom("replicaof", "", kReplicaOfValue, kImmutable | kManyValues, "slaveof"),
-    text("masterauth"),
-    text("masteruser"),
-    boolean("replica-serve-stale-data", "yes", 0, "slave-serve-stale-data"),
-    boolean("replica-read-only", "yes", 0, "slave-read-only"),
     boolean("replica-lazy-flush", "no", 0, "slave-lazy-flush"),
     boolean("replica-ignore-maxmemory", "yes", 0, "slave-ignore-maxmemory"),
     boolean("replica-ignore-disk-write-errors", "no"),
-    boolean("replica-announced", "yes"),
-    text("replica-announce-ip", "", 0, nullptr, "slave-announce-ip"),
-    integer("replica-announce-port", "0", 0, 65535, 0, "slave-announce-port"),
-    integer("replica-priority", "100", 0, kIntMax, 0, "slave-priority"),
-    integer("min-replicas-to-write", "0", 0, kIntMax, 0, "min-slaves-to-write"),
-    integer("min-replicas-max-lag", "10", 0, kIntMax, 0, "min-slaves-max-lag"),
     choice("propagation-error-behavior", "ignore", kPropagationNames),
     boolean("repl-diskless-sync", "yes"),
     integer("repl-diskless-sync-delay", "5", 0, kIntMax),
     integer("repl-diskless-sync-max-replicas", "0", 0, kIntMax),
     choice("repl-diskless-load", "disabled", kDisklessLoadNames),
     boolean("repl-disable-tcp-nodelay", "no"),
-    integer("repl-ping-replica-period", "10", 1, kIntMax, 0, "repl-ping-slave-period"),
-    integer("repl-timeout", "60", 1, kIntMax),
-    memory("repl-backlog-size", "1048576", 1, kLongMax),
-    integer("repl-backlog-ttl", "3600", 0, kLongMax),
 
     // Cluster
     {.name = "cluster-enabled",
@@ -296,10 +265,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
 
     // TLS between servers
     boolean("tls-cluster", "no"),
-    boolean("tls-replication", "no"),
-    text("tls-client-cert-file"),
-    text("tls-client-key-file"),
-    text("tls-client-key-file-pass"),
 });
 
 }  // namespace

@@ -35,8 +35,13 @@ constexpr NumberMember number() {
 }
 
 template <auto Member>
-constexpr SettingRow boolean(std::string_view name, uint8_t flags = 0) {
-  return {.name = name, .kind = Kind::kBool, .flags = flags, .member = number<Member>()};
+constexpr SettingRow boolean(std::string_view name, uint8_t flags = 0,
+                             std::string_view alias = {}) {
+  return {.name = name,
+          .alias = alias,
+          .kind = Kind::kBool,
+          .flags = flags,
+          .member = number<Member>()};
 }
 
 template <auto Member>
@@ -79,12 +84,30 @@ constexpr SettingRow word(std::string_view name, TextMember member, std::span<co
 }
 
 constexpr SettingRow text(std::string_view name, TextMember member, uint8_t flags = 0,
-                          Error (*check)(std::string_view) = nullptr) {
-  return {.name = name, .kind = Kind::kText, .flags = flags, .member = member, .check = check};
+                          Error (*check)(std::string_view) = nullptr, std::string_view alias = {}) {
+  return {.name = name,
+          .alias = alias,
+          .kind = Kind::kText,
+          .flags = flags,
+          .member = member,
+          .check = check};
 }
 
-constexpr SettingRow custom(std::string_view name, const CustomValue& value, uint8_t flags = 0) {
-  return {.name = name, .kind = Kind::kCustom, .flags = flags, .custom = &value};
+constexpr EnumName kShutdownNames[] = {
+    {"default", 0}, {"save", 1}, {"nosave", 2}, {"now", 4}, {"force", 8}};
+
+constexpr SettingRow shutdown_flags(std::string_view name, TextMember member) {
+  return {.name = name,
+          .kind = Kind::kCustom,
+          .flags = kManyValues,
+          .names = kShutdownNames,
+          .member = member,
+          .custom = &kShutdownFlagsValue};
+}
+
+constexpr SettingRow custom(std::string_view name, const CustomValue& value, uint8_t flags = 0,
+                            std::string_view alias = {}) {
+  return {.name = name, .alias = alias, .kind = Kind::kCustom, .flags = flags, .custom = &value};
 }
 
 template <typename Enum>
@@ -172,6 +195,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     // Immutable as well, because the data cannot move under a running server.
     custom("dir", kDirValue, kProtected | kImmutable),
     text("dbfilename", &S::dbfilename, kProtected, check_dbfilename),
+    integer<&S::backup_keep>("backup-keep", 1, 1000),
     boolean<&S::ignore_redis_files>("ignore-redis-files", kImmutable),
     memory<&S::maxmemory>("maxmemory", 0, kUlongMax, kUnsigned),
     memory<&S::cache_size>("cache-size", 0, kUlongMax, kUnsigned),
@@ -206,6 +230,20 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     choice<&S::enable_module_command>("enable-module-command", kPermissionNames, kImmutable),
     choice<&S::enable_protected_configs>("enable-protected-configs", kPermissionNames, kImmutable),
 
+    custom("replicaof", kReplicaOfValue, kImmutable | kManyValues, "slaveof"),
+    text("masteruser", &S::masteruser),
+    text("masterauth", &S::masterauth),
+    boolean<&S::replica_serve_stale_data>("replica-serve-stale-data", 0, "slave-serve-stale-data"),
+    boolean<&S::replica_read_only>("replica-read-only", 0, "slave-read-only"),
+    boolean<&S::replica_announced>("replica-announced"),
+    text("replica-announce-ip", &S::replica_announce_ip, 0, nullptr, "slave-announce-ip"),
+    integer<&S::replica_announce_port>("replica-announce-port", 0, 65535, 0, "slave-announce-port"),
+    integer<&S::replica_priority>("replica-priority", 0, kIntMax, 0, "slave-priority"),
+    boolean<&S::tls_replication>("tls-replication"),
+    text("tls-client-cert-file", &S::tls_client_cert_file, kVolatile),
+    text("tls-client-key-file", &S::tls_client_key_file, kVolatile),
+    text("tls-client-key-file-pass", &S::tls_client_key_file_pass, kVolatile),
+
     memory<&S::inline_max_bytes>("inline-max-bytes", 0, 16384, kUnsigned),
     integer<&S::hash_max_listpack_entries>("hash-max-listpack-entries", 0, kLongMax, kUnsigned,
                                            "hash-max-ziplist-entries"),
@@ -225,6 +263,19 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::busy_reply_threshold_ms>("busy-reply-threshold", 0, kLongMax, 0, "lua-time-limit"),
     custom("notify-keyspace-events", kNotifyValue),
     integer<&S::metrics_port>("metrics-port", 0, 65535),
+    integer<&S::min_replicas_max_lag>("min-replicas-max-lag", 0, kIntMax, 0, "min-slaves-max-lag"),
+    integer<&S::min_replicas_to_write>("min-replicas-to-write", 0, kIntMax, 0,
+                                       "min-slaves-to-write"),
+    memory<&S::repl_backlog_size>("repl-backlog-size", 1, kLongMax),
+    integer<&S::repl_backlog_ttl>("repl-backlog-ttl", 0, kLongMax),
+    integer<&S::repl_ping_replica_period>("repl-ping-replica-period", 1, kIntMax, 0,
+                                          "repl-ping-slave-period"),
+    integer<&S::repl_timeout>("repl-timeout", 1, kIntMax),
+    integer<&S::shutdown_timeout>("shutdown-timeout", 0, kIntMax),
+    shutdown_flags("shutdown-on-sigint", &S::shutdown_on_sigint),
+    shutdown_flags("shutdown-on-sigterm", &S::shutdown_on_sigterm),
+    integer<&S::write_acks>("write-acks", 0, kIntMax),
+    integer<&S::write_acks_timeout>("write-acks-timeout", 1, kIntMax),
     integer<&S::slowlog_log_slower_than>("slowlog-log-slower-than", -1, kLongMax),
     integer<&S::slowlog_max_len>("slowlog-max-len", 0, kLongMax),
     integer<&S::latency_monitor_threshold>("latency-monitor-threshold", 0, kLongMax),

@@ -167,7 +167,8 @@ std::string print_value(const SettingRow& row, const Settings& settings) {
 
 // Settings that are unset when empty: then they have no line, as in Redis.
 bool is_unset_when_empty(std::string_view name) {
-  return name == "requirepass" || name == "masterauth" || name == "unixsocket";
+  return name == "requirepass" || name == "masterauth" || name == "masteruser" ||
+         name == "unixsocket";
 }
 
 std::vector<std::string> file_lines(const SettingRow& row, const Settings& settings) {

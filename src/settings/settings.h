@@ -37,6 +37,9 @@ enum class MaxmemoryPolicy : uint8_t {
 inline bool counts_uses(MaxmemoryPolicy policy) {
   return policy == MaxmemoryPolicy::kVolatileLfu || policy == MaxmemoryPolicy::kAllkeysLfu;
 }
+inline bool is_lru(MaxmemoryPolicy policy) {
+  return policy == MaxmemoryPolicy::kVolatileLru || policy == MaxmemoryPolicy::kAllkeysLru;
+}
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
 // The channels that a new user may listen on.
@@ -56,6 +59,13 @@ struct OutputLimit {
 inline constexpr size_t kNormalClients = 0;
 inline constexpr size_t kReplicaClients = 1;
 inline constexpr size_t kPubsubClients = 2;
+
+// Whom a replica follows.
+struct MasterAddress {
+  std::string host;  // empty: nobody
+  int port = 0;
+  bool operator==(const MasterAddress&) const = default;
+};
 
 namespace notify = types::notify;
 
@@ -99,6 +109,7 @@ struct Settings {
   std::string engine = "rocksdb";  // rocksdb, leveldb, memory
   std::string dir = ".";           // absolute once loaded; relative paths begin here
   std::string dbfilename = "dump.rdb";
+  int backup_keep = 1;                    // checkpoints
   bool ignore_redis_files = false;        // start empty beside data of Redis that are not loaded
   uint64_t maxmemory = 0;                 // bytes; 0: by the machine or its cgroup
   uint64_t cache_size = 0;                // bytes of the engine's cache; 0: maxmemory's share
@@ -144,6 +155,21 @@ struct Settings {
   Permission enable_module_command = Permission::kNo;
   Permission enable_protected_configs = Permission::kNo;
 
+  // Following a master
+  MasterAddress master;
+  std::string masteruser;                // empty: the password alone
+  std::string masterauth;                // empty: nobody authenticates
+  bool replica_serve_stale_data = true;  // also while the link to the master is down
+  bool replica_read_only = true;
+  bool replica_announced = true;    // Sentinel tells of it
+  std::string replica_announce_ip;  // empty: as the master sees it
+  int replica_announce_port = 0;    // 0: `port`, or `tls_port` with tls_replication
+  int replica_priority = 100;
+  bool tls_replication = false;
+  std::string tls_client_cert_file;  // empty: tls_cert_file and its key
+  std::string tls_client_key_file;
+  std::string tls_client_key_file_pass;
+
   // Larger hashes, lists, sets and sorted sets leave their key's record for a collection.
   uint64_t inline_max_bytes = 1024;
 
@@ -171,6 +197,18 @@ struct Settings {
   uint32_t notify_keyspace_events = 0;           // bits of namespace notify
   uint64_t tracking_table_max_keys = 1'000'000;  // 0: as many as memory allows
 
+  uint64_t repl_backlog_size = 1 << 20;
+  int64_t repl_backlog_ttl = 3600;        // seconds; 0: the stream of changes stays on for ever
+  int64_t repl_timeout = 60;              // seconds
+  int64_t repl_ping_replica_period = 10;  // seconds
+  int64_t shutdown_timeout = 10;          // seconds for replicas to catch up
+  std::string shutdown_on_sigint = "default";
+  std::string shutdown_on_sigterm = "default";
+  int64_t write_acks = 0;             // replicas that have a change before it is answered
+  int64_t write_acks_timeout = 3000;  // milliseconds
+  int64_t min_replicas_to_write = 0;  // 0: none need be there
+  int64_t min_replicas_max_lag = 10;  // seconds
+
   // Grows whenever CONFIG SET names a setting that is kVolatile.
   uint64_t volatile_changes = 0;
 
@@ -182,8 +220,12 @@ struct Settings {
 inline std::string data_path(const Settings& settings) {
   return (std::filesystem::path(settings.dir) / "ingot-data").string();
 }
-// The directory that SAVE and BGSAVE write their checkpoint to. Not dbfilename itself, which may be
-// a file of Redis that somebody still wants.
+// The last of what replicas were told.
+inline std::string backlog_path(const Settings& settings) {
+  return (std::filesystem::path(settings.dir) / "ingot-backlog").string();
+}
+// The directory that SAVE and BGSAVE write their checkpoint to; those before it have a number
+// behind it. Not dbfilename itself, which may be a file of Redis that somebody still wants.
 inline std::string checkpoint_path(const Settings& settings) {
   return (std::filesystem::path(settings.dir) / (settings.dbfilename + ".checkpoint")).string();
 }

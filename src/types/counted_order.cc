@@ -49,7 +49,11 @@ std::string CountedOrderForm::encode(const Leaf& leaf) {
 }
 
 std::string CountedOrder::key(Level level, std::string_view bound) const {
-  return storage::collection_begin(id_).append(element(level, bound));
+  std::string key;
+  key.reserve(kKeyPrefix + bound.size());
+  storage::append_be64(&key, id_);
+  key.push_back(level);
+  return key.append(bound);
 }
 
 storage::Cursor& CountedOrder::cursor() {

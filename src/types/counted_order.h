@@ -42,15 +42,15 @@ class CountedOrderForm {
  protected:
   enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
   static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
-  // A look-up walks records of each level: with a million items some 15, 25 and 25. A leaf is
+  // A look-up walks records of each level: with a million items some 15, 30 and 25. A leaf is
   // rewritten whole with each change in it, so it is small.
-  static constexpr size_t kLeafItems = 32;
-  static constexpr size_t kLeafBytes = 2048;
+  static constexpr size_t kLeafItems = 16;
+  static constexpr size_t kLeafBytes = 1024;
   // Leaves seldom join, so that few split again and few records come and go.
   static constexpr size_t kLeafItemsMin = kLeafItems / 8;
   static constexpr size_t kLeafItemsJoined = kLeafItems / 2;
   static constexpr size_t kLeafBytesJoined = kLeafBytes / 2;
-  static constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 48};  // by level
+  static constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 64};  // by level
   static constexpr std::string_view kLastBound{"\1", 1};
   static std::string bound_of(std::string_view item);
   using Node = OrderNode;
@@ -142,6 +142,14 @@ class CountedOrderWriter : public CountedOrder {
   CountedOrderWriter(storage::Overlay& overlay, OrderIndex& index, storage::CollectionId id,
                      std::string_view low)
       : CountedOrder(overlay, id, low), overlay_(overlay), index_(index) {}
+
+  // The ends of the sequence, where its first or last leaf tells, without a walk.
+  struct EndItem {
+    std::string item;
+    bool marked;
+  };
+  std::optional<EndItem> lowest();
+  std::optional<EndItem> highest();
 
   // Requires that the item is not there.
   void add(std::string_view item, bool marked = false);

@@ -21,9 +21,18 @@ size_t items_in(std::string_view record) {
 }
 
 void set_items(std::string* record, size_t items) {
-  std::string count;
-  storage::append_le32(&count, static_cast<uint32_t>(items));
-  record->replace(0, kCountBytes, count);
+  for (size_t i = 0; i < kCountBytes; ++i) (*record)[i] = static_cast<char>(items >> 8 * i);
+}
+
+// What is before `item` with little between them, but not before `low`, which is before it.
+std::string shortly_before(std::string_view item, std::string_view low) {
+  std::string found(item);
+  if (found.back() == 0) {
+    found.pop_back();
+  } else {
+    --found.back();
+  }
+  return std::max(std::move(found), std::string(low));
 }
 
 // Where an item stands in a leaf's record, its mark included; where it would, when it does not.
@@ -90,8 +99,8 @@ void CountedOrderWriter::erase(Level level, std::string_view bound) {
 // A leaf that is known is looked up by its bound. It is the item's when its own first item is not
 // behind that: then no bound lies between. So what is known may be out of date.
 std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std::string_view item) {
-  if (const std::string* known = index_.leaf_at(id_, bound_of(item))) {
-    StoredLeaf leaf{.bound = *known, .record = {}};
+  if (auto known = index_.leaves().at(id_, bound_of(item))) {
+    StoredLeaf leaf{.bound = std::move(*known), .record = {}};
     bool is_it = false;
     const Lookup found = overlay_.probe(Space::kOrder, key(kLeaf, leaf.bound), &leaf.record);
     if (found == Lookup::kFound) {
@@ -101,12 +110,39 @@ std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std:
       });
     }
     if (is_it) return leaf;
-    if (found == Lookup::kAbsent) index_.forget_leaf(id_, leaf.bound);
+    if (found == Lookup::kAbsent) index_.leaves().forget(id_, leaf.bound);
   }
   if (!seek_leaf(item)) return std::nullopt;
   (void)count();  // looks at the record
-  index_.note_leaf(id_, bound());
+  index_.leaves().note(id_, bound());
   return StoredLeaf{.bound = std::string(bound()), .record = std::string(cursor_->value())};
+}
+
+std::optional<CountedOrderWriter::EndItem> CountedOrderWriter::lowest() {
+  const auto leaf = find_leaf(low_);
+  std::optional<EndItem> found;
+  if (!leaf) return found;
+  read_leaf(leaf->record, [&](std::string_view item, bool marked) {
+    if (item < low_) return true;
+    found = EndItem{.item = std::string(item), .marked = marked};
+    return false;
+  });
+  return found;
+}
+
+std::optional<CountedOrderWriter::EndItem> CountedOrderWriter::highest() {
+  std::string record;
+  std::optional<EndItem> found;
+  if (!overlay_.get(Space::kOrder, key(kLeaf, kLastBound), &record)) return found;
+  std::string_view last;
+  bool is_marked = false;
+  read_leaf(record, [&](std::string_view item, bool marked) {
+    last = item;
+    is_marked = marked;
+    return true;
+  });
+  if (!last.empty()) found = EndItem{.item = std::string(last), .marked = is_marked};
+  return found;
 }
 
 CountedOrder::Leaf CountedOrderWriter::decoded(const StoredLeaf& stored) {
@@ -229,12 +265,15 @@ void CountedOrderWriter::move(std::string_view from, std::string_view to, bool m
   for (const Level level : changed) change(level, to, 1);
 }
 
+// What comes to stand between the halves belongs to the left one, which tells that by its first
+// item: in the right one it would have to be sought (find_leaf()).
 void CountedOrderWriter::split(Leaf at) {
   INGOT_CHECK(at.items.size() > 1);  // neither half is empty
   const auto half = at.items.begin() + static_cast<ptrdiff_t>(at.items.size() / 2);
-  Leaf left{.bound = bound_of(std::prev(half)->bytes), .items = {at.items.begin(), half}};
+  Leaf left{.bound = bound_of(shortly_before(half->bytes, std::prev(half)->bytes)),
+            .items = {at.items.begin(), half}};
   at.items.erase(at.items.begin(), half);
-  index_.note_leaf(id_, left.bound);
+  index_.leaves().note(id_, left.bound);
   put(left);
   put(at);
 }

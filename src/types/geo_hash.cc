@@ -66,10 +66,12 @@ uint32_t moved(uint32_t part, int by, unsigned step) {
   return by == 0 ? part : (part + static_cast<uint32_t>(by)) & ((uint32_t{1} << step) - 1);
 }
 
+// A score that is no place at all gives what Redis gets from an x86-64.
 uint64_t bits_of_score(double score) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
-  if (!(score >= -kLimit && score < kLimit)) return uint64_t{1} << 63;
-  return static_cast<uint64_t>(static_cast<int64_t>(score));
+  if (!(score >= -kLimit)) return uint64_t{1} << 63;
+  if (score < kLimit) return static_cast<uint64_t>(static_cast<int64_t>(score));
+  return score < 2 * kLimit ? static_cast<uint64_t>(score) : 0;
 }
 
 }  // namespace

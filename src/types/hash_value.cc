@@ -2,6 +2,7 @@
 #include "src/types/hash_value.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "src/types/collection.h"
@@ -96,12 +97,16 @@ namespace {
 
 constexpr size_t kExpiredAtOnce = 512;
 
-// What is left of a small hash in `*left`.
-Metadata without_expired(KeyWriter& keys, const Record& before, std::string* left) {
+// What is left of a small hash in `*left`, and the fields that are not in `*gone`.
+Metadata without_expired(KeyWriter& keys, const Record& before, std::string* left,
+                         std::vector<std::string>* gone) {
   Metadata after = before.metadata();
   after.element_expire_ms = 0;
   walk_packed(keys.data(), before.payload(), [&](std::string_view field, const FieldValue& value) {
-    if (!value.is_alive(keys.now_ms())) return true;
+    if (!value.is_alive(keys.now_ms())) {
+      gone->emplace_back(field);
+      return true;
+    }
     append_field(left, field, value);
     note_expiry(&after, value.expire_ms);
     return true;
@@ -111,7 +116,7 @@ Metadata without_expired(KeyWriter& keys, const Record& before, std::string* lef
 }
 
 // The same of a large one, whose fields go here and now.
-Metadata remove_expired(KeyWriter& keys, const Record& before) {
+Metadata remove_expired(KeyWriter& keys, const Record& before, std::vector<std::string>* gone) {
   Metadata after = before.metadata();
   const storage::CollectionId id = after.collection->id;
   const std::string begin = field_expiry_key(id, after.element_expire_ms, {});
@@ -131,6 +136,7 @@ Metadata remove_expired(KeyWriter& keys, const Record& before) {
   }
   for (const std::string& key : due) {
     remove_member(keys.overlay(), id, field_of_expiry(key));
+    gone->emplace_back(field_of_expiry(key));
     keys.overlay().remove(Space::kOrder, key);
   }
   after.collection->count -= std::min<uint64_t>(due.size(), after.collection->count);
@@ -166,14 +172,20 @@ BuiltValue rest_of_hash(storage::Reader& data, const Record& record, int64_t now
 
 void expire_fields(KeyWriter& keys, int db, std::string_view key, const Record& before) {
   std::string left;
+  std::vector<std::string> gone;
   const bool is_large = before.collection().has_value();
   const Metadata after =
-      is_large ? remove_expired(keys, before) : without_expired(keys, before, &left);
+      is_large ? remove_expired(keys, before, &gone) : without_expired(keys, before, &left, &gone);
   if (keys.data().failed()) return;
   const bool any_left = is_large ? after.collection->count != 0 : !left.empty();
   const bool fewer = is_large ? after.collection->count != before.collection()->count
                               : left.size() != before.payload().size();
   any_left ? keys.store(db, key, &before, after) : keys.remove(db, key, before);
+  if (!gone.empty() && keys.tells_replicas()) {
+    std::vector<std::string_view> words = {"HDEL", key};
+    words.insert(words.end(), gone.begin(), gone.end());
+    keys.effects().told.tell(db, words);
+  }
   if (fewer) keys.notify(notify::kHash, "hexpired", db, key);
   if (!any_left) keys.notify(notify::kGeneric, "del", db, key);
 }

@@ -91,6 +91,7 @@ class HashWriter {
   void set_small(std::string_view field, const FieldValue& value, const Place* place);
   void put_large(std::string_view field, const FieldValue& value);
   void make_large();
+  bool is_alive(std::string_view field, const FieldValue& value);
 
   KeyWriter& keys_;
   const int db_;

@@ -60,7 +60,14 @@ bool HashWriter::get(std::string_view field, std::string* held, FieldValue* valu
   Place place;
   const bool found =
       after_.collection ? find_large(field, held, value) : find_small(field, &place, value);
-  return found && value->is_alive(keys_.now_ms());
+  return found && is_alive(field, *value);
+}
+
+// Replicas are told of a field that has expired before it is taken for one that is not there.
+bool HashWriter::is_alive(std::string_view field, const FieldValue& value) {
+  const bool alive = value.is_alive(keys_.expired_by_ms());
+  if (!alive && keys_.tells_replicas()) keys_.effects().told.tell(db_, {"HDEL", key_, field});
+  return alive;
 }
 
 bool HashWriter::set(std::string_view field, const FieldValue& value) {
@@ -87,7 +94,7 @@ bool HashWriter::set(std::string_view field, const FieldValue& value) {
   }
   changed_ = true;
   if (!after_.collection && packed_.size() > limits_.inline_max_bytes) make_large();
-  return !stored || !old.is_alive(keys_.now_ms());
+  return !stored || !old.is_alive(keys_.expired_by_ms());
 }
 
 void HashWriter::set_small(std::string_view field, const FieldValue& value, const Place* place) {
@@ -134,7 +141,7 @@ bool HashWriter::remove(std::string_view field) {
   }
   --count_;
   changed_ = true;
-  return old.is_alive(keys_.now_ms());
+  return is_alive(field, old);
 }
 
 bool HashWriter::finish() {

@@ -39,6 +39,7 @@ class KeyWalk {
 
   // Require valid(); good until the next move.
   std::string_view key() const { return storage::user_key_of(cursor_->key()); }
+  std::string_view record() const { return cursor_->value(); }  // as it is stored
   // The record, with a payload that is good until the next move. False when it is unreadable, which
   // latches.
   [[nodiscard]] bool read(storage::Metadata* metadata) const;

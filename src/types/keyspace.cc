@@ -18,6 +18,7 @@ using storage::Status;
 namespace {
 
 constexpr std::string_view kMarker{"\0", 1};  // the value of records that only exist
+constexpr int64_t kFillingRetryMs = 10'000;   // fields wait until their keyspace is a database's
 
 Status corrupt(std::string_view what) {
   return {Status::Code::kCorruption, "unreadable " + std::string(what) + " record"};
@@ -91,7 +92,7 @@ storage::KeyCounts KeyReader::counts(int db) {
   return counts;
 }
 
-KeyWriter::KeyWriter(storage::Overlay& overlay, KeyspaceState& state, CollectionIds& ids,
+KeyWriter::KeyWriter(storage::Overlay& overlay, KeyspaceState& state, FreshIds& ids,
                      Effects& effects, int64_t now_ms, AccessClock* access, bool collect_touched)
     : KeyReader(overlay, state.databases, now_ms, access),
       overlay_(overlay),
@@ -124,12 +125,6 @@ bool KeyWriter::peek(int db, std::string_view key, Record* record) {
   return find_any(db, key, record);
 }
 
-bool KeyWriter::peek_overwritten(int db, std::string_view key, bool expires, Record* record) {
-  const bool found = look_overwritten(db, key, expires, record);
-  if (found && marks_access_) note_use(keyspace(db), key);
-  return found;
-}
-
 void KeyWriter::note_use(storage::KeyspaceId keyspace, std::string_view key) {
   if (access_ == nullptr) return;
   if (access_->use(keyspace, key, now_ms_)) used_ = key;
@@ -146,67 +141,6 @@ void KeyWriter::note_stored(storage::KeyspaceId keyspace, std::string_view key, 
     access_->mark(keyspace, key, now_ms_);
   }
   used_.clear();
-}
-
-bool KeyWriter::look_overwritten(int db, std::string_view key, bool expires, Record* record) {
-  const storage::KeyspaceId space = keyspace(db);
-  if (!may_leave_unread(space, expires)) return peek(db, key, record);
-  std::string bytes;
-  switch (overlay_.probe(Space::kMeta, storage::meta_key(space, key), &bytes)) {
-    case Lookup::kAbsent:
-      return false;
-    case Lookup::kFound:
-      return assign(std::move(bytes), record) && is_live(db, key, *record);
-    case Lookup::kError:
-      return peek(db, key, record);
-    case Lookup::kMiss:
-      break;
-  }
-  const bool may_be_collection =
-      state_.counts[space].collections != 0 &&
-      overlay_.probe(Space::kMeta, storage::marker_key(space, key), &bytes) != Lookup::kAbsent;
-  if (may_be_collection) return peek(db, key, record);
-  record->leave_unread();
-  return true;
-}
-
-bool KeyWriter::may_leave_unread(storage::KeyspaceId keyspace, bool expires) {
-  if (overwrites_ == Overwrites::kRead || (expires && overwrites_ != Overwrites::kUnread)) {
-    return false;
-  }
-  // An event tells what the key was.
-  return wanted_events_ == 0 && state_.counts[keyspace].marked && !data_.failed();
-}
-
-void KeyWriter::settle(const Unread& key, const std::optional<OldTimes>& old,
-                       int64_t overwritten_ms, bool counted) {
-  if (database_of(key.keyspace) < 0) return;
-  if (counted) count(key.keyspace, 0, 0, 0);  // they may be exact now
-  if (!old) {
-    if (counted) count(key.keyspace, 1, 0, 0);
-    return;
-  }
-  if (old->expire_ms != 0) {
-    if (counted) count(key.keyspace, 0, -1, 0);
-    if (old->expire_ms <= overwritten_ms) ++effects_.expired_keys;
-  }
-  if (old->indexed_ms == 0) return;
-  // Left alone where only the disk knows: it is removed when it fires.
-  std::string bytes;
-  const Lookup found =
-      overlay_.probe(Space::kMeta, storage::meta_key(key.keyspace, key.key), &bytes);
-  Metadata now;
-  if (found == Lookup::kFound && !storage::decode_metadata(bytes, &now)) return;
-  if (found != Lookup::kFound && found != Lookup::kAbsent) return;
-  if (now.indexed_ms == old->indexed_ms) return;
-  overlay_.remove(Space::kExpiry, storage::expiry_key(old->indexed_ms, key.keyspace, key.key));
-}
-
-void KeyWriter::correct_counts(storage::KeyspaceId keyspace, const storage::KeyCounts& noted,
-                               const storage::KeyCounts& found) {
-  if (database_of(keyspace) < 0) return;
-  count(keyspace, static_cast<int64_t>(found.keys - noted.keys),
-        static_cast<int64_t>(found.expires - noted.expires), 0);
 }
 
 bool KeyWriter::is_stale_in(storage::KeyspaceId keyspace, std::string_view key) {
@@ -286,7 +220,12 @@ void KeyWriter::unlink(int db, std::string_view key, const Record& before) {
 }
 
 void KeyWriter::drop(int db, std::string_view key, const Record& before, bool keep_collection) {
-  storage::KeyspaceId space = keyspace(db);
+  drop_record(keyspace(db), key, before, keep_collection);
+  touch(db, key);
+}
+
+void KeyWriter::drop_record(storage::KeyspaceId space, std::string_view key, const Record& before,
+                            bool keep_collection) {
   Metadata old = before.metadata();
   overlay_.remove(Space::kMeta, storage::meta_key(space, key));
   if (old.indexed_ms != 0) {
@@ -295,14 +234,16 @@ void KeyWriter::drop(int db, std::string_view key, const Record& before, bool ke
   count(space, -1, old.expire_ms != 0 ? -1 : 0, 0);
   mark_collection(space, key, old, {});
   if (old.collection && !keep_collection) discard_collection(old.collection->id);
-  touch(db, key);
 }
 
 void KeyWriter::expire(int db, std::string_view key, const Record& record) {
   const uint64_t author = std::exchange(author_, 0);
+  const uint64_t changes = effects_.changes;
   drop(db, key, record, /*keep_collection=*/false);
   author_ = author;
+  effects_.changes = changes;  // it is not counted among them
   ++effects_.expired_keys;
+  if (tells_replicas_) effects_.told.tell(db, {"DEL", key});
   notify(types::notify::kExpired, "expired", db, key);
 }
 
@@ -354,21 +295,42 @@ void KeyWriter::flush(int db) {
       !effects_.notices.empty() && std::holds_alternative<AllChanged>(effects_.notices.list.back());
   if (tells_changes_ && !is_told) effects_.notices.tell(AllChanged{});
   if (before.surely_empty()) return;
+  storage::Status failure;
+  const uint64_t fresh = state_.keyspace_ids->next(&failure);
+  if (!failure.ok()) return data_.latch_error(failure);
+  map_database(db, static_cast<storage::KeyspaceId>(fresh));
+  effects_.changes += before.keys;
+}
+
+// What the database held is garbage.
+void KeyWriter::map_database(int db, storage::KeyspaceId fresh) {
+  const storage::KeyspaceId old = keyspace(db);
   state_.databases_before.push_back(state_.databases);
-  storage::KeyspaceId fresh = state_.next_keyspace++;
   state_.databases[static_cast<size_t>(db)] = fresh;
   std::string record;
   storage::append_le32(&record, fresh);
   overlay_.put(Space::kSystem, storage::database_key(static_cast<uint32_t>(db)), record);
-  record.clear();
-  storage::append_le32(&record, state_.next_keyspace);
-  overlay_.put(Space::kSystem, storage::next_keyspace_key(), record);
   for (const storage::KeyspaceId dead : {old, old | storage::kMarkersBit}) {
     overlay_.put(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, dead),
                  kMarker);
     effects_.dropped_keyspaces.push_back(dead);
   }
-  effects_.changes += before.keys;
+}
+
+void KeyWriter::replace(int db, const FilledKeyspace& filled) {
+  const storage::KeyspaceId old = keyspace(db);
+  effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
+  if (tells_changes_) effects_.notices.tell(AllChanged{});
+  map_database(db, filled.id);
+  for (const storage::KeyspaceId alive : {filled.id, filled.id | storage::kMarkersBit}) {
+    overlay_.remove(Space::kGarbage, storage::garbage_key(storage::GarbageKind::kKeyspace, alive));
+  }
+  count(filled.id, static_cast<int64_t>(filled.counts.keys),
+        static_cast<int64_t>(filled.counts.expires),
+        static_cast<int64_t>(filled.counts.collections));
+  state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, filled.first_due_ms);
+  state_.next_due_ms = std::min(state_.next_due_ms, filled.first_due_ms);
+  effects_.changes += filled.counts.keys;
 }
 
 void KeyWriter::swap(int a, int b) {
@@ -425,13 +387,19 @@ KeyWriter::ExpiryProgress KeyWriter::expire_due(size_t limit) {
 
 void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntry& entry) {
   int db = database_of(entry.keyspace);
+  const bool filling =
+      db < 0 && state_.filling != nullptr && state_.filling->contains(entry.keyspace);
   Record record;
-  bool current = db >= 0 && load(entry.keyspace, entry.user_key, &record) &&
+  bool current = (db >= 0 || filling) && load(entry.keyspace, entry.user_key, &record) &&
                  record.metadata().indexed_ms == entry.expire_ms;
-  if (current && expired(record)) return expire(db, entry.user_key, record);
+  if (current && expired(record)) {
+    if (!filling) return expire(db, entry.user_key, record);
+    return drop_record(entry.keyspace, entry.user_key, record, /*keep_collection=*/false);
+  }
   overlay_.remove(Space::kExpiry, index_key);
   if (!current) return;
-  if (record.element_expire_ms() != 0 && record.element_expire_ms() <= now_ms_) {
+  const bool any_field = record.element_expire_ms() != 0 && record.element_expire_ms() <= now_ms_;
+  if (any_field && !filling) {
     expire_fields(*this, db, entry.user_key, record);
     if (!load(entry.keyspace, entry.user_key, &record)) return;
   }
@@ -440,6 +408,7 @@ void KeyWriter::settle_due(std::string_view index_key, const storage::ExpiryEntr
   // indexed anew.
   later.indexed_ms = due_ms(later, now_ms_);
   if (later.indexed_ms == 0) return;
+  if (any_field && filling) later.indexed_ms = now_ms_ + kFillingRetryMs;
   overlay_.put(Space::kExpiry,
                storage::expiry_key(later.indexed_ms, entry.keyspace, entry.user_key), kMarker);
   std::string bytes;
@@ -453,10 +422,6 @@ void KeyspaceState::count(const CountChange& change) {
   changed.expires += static_cast<uint64_t>(change.expires);
   changed.collections += static_cast<uint64_t>(change.collections);
   count_changes.push_back(change);
-}
-
-bool KeyspaceState::any_unread(storage::KeyspaceId keyspace) const {
-  return std::ranges::any_of(unread, [&](const Unread& key) { return key.keyspace == keyspace; });
 }
 
 void KeyspaceState::rollback(const Savepoint& savepoint) {
@@ -499,6 +464,7 @@ Effects::Savepoint Effects::savepoint() const {
           .keyspaces = dropped_keyspaces.size(),
           .kept = kept.size(),
           .notices = notices.savepoint(),
+          .told = told.savepoint(),
           .expired_keys = expired_keys,
           .changes = changes,
           .unwatch = unwatch,
@@ -517,6 +483,7 @@ void Effects::rollback(const Savepoint& savepoint) {
   dropped_collections.resize(savepoint.collections);
   dropped_keyspaces.resize(savepoint.keyspaces);
   notices.rollback(savepoint.notices);
+  told.rollback(savepoint.told);
   kept.resize(savepoint.kept);
   expired_keys = savepoint.expired_keys;
   changes = savepoint.changes;

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "src/types/drawn_members.h"
+#include "src/types/filling_keyspaces.h"
 #include "src/types/notices.h"
 #include "src/types/order_index.h"
+#include "src/types/told.h"
 #include "storage/codec.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
@@ -74,7 +76,11 @@ class KeyReader {
  public:
   KeyReader(storage::Reader& data, const DatabaseMap& databases, int64_t now_ms,
             AccessClock* access)
-      : data_(data), databases_(&databases), now_ms_(now_ms), access_(access) {}
+      : data_(data),
+        databases_(&databases),
+        now_ms_(now_ms),
+        expired_by_ms_(now_ms),
+        access_(access) {}
   virtual ~KeyReader() = default;
 
   // True when the key exists and has not expired. Marks the key as used.
@@ -86,8 +92,13 @@ class KeyReader {
   const DatabaseMap& databases() const { return *databases_; }
   storage::KeyspaceId keyspace(int db) const { return (*databases_)[static_cast<size_t>(db)]; }
   int64_t now_ms() const { return now_ms_; }  // Unix; fixed for the command (EXEC, script)
+  // What is due by then has expired: now, or never for the commands of a master, which alone says
+  // what is gone.
+  int64_t expired_by_ms() const { return expired_by_ms_; }
+  void never_expire() { expired_by_ms_ = 0; }
+  void expire_as(const KeyReader& other) { expired_by_ms_ = other.expired_by_ms_; }
   bool expired(const Record& record) const {
-    return record.expire_ms() != 0 && record.expire_ms() <= now_ms_;
+    return record.expire_ms() != 0 && record.expire_ms() <= expired_by_ms_;
   }
   virtual storage::KeyCounts counts(int db);
   AccessClock* access() const { return access_; }
@@ -124,16 +135,18 @@ class KeyReader {
   storage::Reader& data_;
   const DatabaseMap* databases_;
   int64_t now_ms_;
+  int64_t expired_by_ms_;
   AccessClock* access_;
   bool marks_access_ = true;
 };
 
-// Hands out ids that are never used again, also not after a crash. Any thread.
-class CollectionIds {
+// Hands out ids that are never used again, also not after a crash: of collections, or of keyspaces.
+// Any thread.
+class FreshIds {
  public:
-  virtual ~CollectionIds() = default;
+  virtual ~FreshIds() = default;
   // 0, with the reason in `*failure`, when none can be had now; else that stays as it is.
-  virtual storage::CollectionId next(storage::Status* failure) = 0;
+  virtual uint64_t next(storage::Status* failure) = 0;
 };
 
 // A key that was overwritten without a look at its record, and what settles it: the times of that
@@ -150,7 +163,8 @@ struct OldTimes {
 // What the writer keeps in memory of the committed state plus the group so far.
 struct KeyspaceState {
   DatabaseMap databases;
-  storage::KeyspaceId next_keyspace = storage::kFirstFreeKeyspace;
+  FreshIds* keyspace_ids = nullptr;           // null: nothing is flushed
+  const FillingKeyspaces* filling = nullptr;  // null: none
   boost::unordered_flat_map<storage::KeyspaceId, storage::KeyCounts> counts;
 
   // The expiry index holds nothing before this time: a walk from there crosses no tombstones.
@@ -223,6 +237,7 @@ struct Effects {
   std::vector<storage::CollectionId> dropped_collections;
   std::vector<storage::KeyspaceId> dropped_keyspaces;
   Notices notices;
+  Told told;  // replicas; collected only when there may be some
   // What FUNCTION has made of the libraries; null: they are as they were.
   std::shared_ptr<const script::Libraries> libraries;
   std::vector<std::shared_ptr<void>> kept;  // must live until the group is committed
@@ -235,6 +250,7 @@ struct Effects {
   struct Savepoint {
     size_t touched, swapped, watched, unblocked, pauses, collections, keyspaces, kept;
     Notices::Savepoint notices;
+    Told::Savepoint told;
     uint64_t expired_keys, changes;
     bool unwatch;
     std::shared_ptr<const script::Libraries> libraries;
@@ -247,9 +263,16 @@ struct Effects {
 // alone, nobody.
 enum class Touch : uint8_t { kModified, kFed, kQuiet };
 
+// A keyspace that was filled beside the writer (filling_keyspaces.h), complete.
+struct FilledKeyspace {
+  storage::KeyspaceId id;
+  storage::KeyCounts counts;  // without what has expired in it and was removed meanwhile
+  int64_t first_due_ms;       // of its entries in the expiry index; INT64_MAX: it has none
+};
+
 class KeyWriter : public KeyReader {
  public:
-  KeyWriter(storage::Overlay& overlay, KeyspaceState& state, CollectionIds& ids, Effects& effects,
+  KeyWriter(storage::Overlay& overlay, KeyspaceState& state, FreshIds& ids, Effects& effects,
             int64_t now_ms, AccessClock* access, bool collect_touched);
 
   // As KeyReader's; a key that has expired is removed on the way.
@@ -290,6 +313,9 @@ class KeyWriter : public KeyReader {
 
   void flush(int db);       // constant time
   void swap(int a, int b);  // constant time
+  // What was filled beside the writer becomes the database; what that held becomes garbage.
+  // Constant time.
+  void replace(int db, const FilledKeyspace& filled);
 
   // Removes what has expired by now_ms, oldest first, at most `limit` index entries. The caller
   // stores the answer in the state once the unit is kept.
@@ -318,6 +344,10 @@ class KeyWriter : public KeyReader {
     effects_.notices.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
   }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
+  // Whether replicas are told what changes, which whoever changes it does. What expires, tells
+  // itself.
+  void tell_replicas(bool tell) { tells_replicas_ = tell; }
+  bool tells_replicas() const { return tells_replicas_; }
   // Tells of every key that is changed, for those who track keys. `author`: the client whose
   // commands these are; 0: none.
   void tell_changes(uint64_t author) {
@@ -329,6 +359,9 @@ class KeyWriter : public KeyReader {
   bool look_overwritten(int db, std::string_view key, bool expires, Record* record);
   bool find_any(int db, std::string_view key, Record* record);
   void drop(int db, std::string_view key, const Record& before, bool keep_collection);
+  void drop_record(storage::KeyspaceId space, std::string_view key, const Record& before,
+                   bool keep_collection);
+  void map_database(int db, storage::KeyspaceId fresh);
   void expire(int db, std::string_view key, const Record& record);
   void settle_due(std::string_view index_key, const storage::ExpiryEntry& entry);
   void count(storage::KeyspaceId keyspace, int64_t keys, int64_t expires, int64_t collections);
@@ -343,11 +376,12 @@ class KeyWriter : public KeyReader {
 
   storage::Overlay& overlay_;
   KeyspaceState& state_;
-  CollectionIds& ids_;
+  FreshIds& ids_;
   Effects& effects_;
   bool collect_touched_;
   uint32_t wanted_events_ = 0;
   bool tells_changes_ = false;
+  bool tells_replicas_ = false;
   uint64_t author_ = 0;
   Overwrites overwrites_ = Overwrites::kRead;
   std::string used_;  // the key whose use was counted last, until one is stored

@@ -102,7 +102,7 @@ void ListWriter::push(ListEnd end, std::string_view element) {
 
 // Whoever pops mostly goes on; each time a stretch of labels begins, its elements are fetched.
 void ListWriter::read_ahead(ListEnd end, uint64_t label) {
-  constexpr uint64_t kStretch = 32 * kListStride;
+  constexpr uint64_t kStretch = 64 * kListStride;
   if (bounds_.gapped) return;
   const uint64_t begin = label / kStretch * kStretch;
   const uint64_t last = begin + kStretch - kListStride;

@@ -9,9 +9,9 @@ namespace ingot::types {
 
 namespace {
 
-// A node is some 100 bytes and stands for a thousand members and more.
+// A node is some 100 bytes and stands for five hundred members and more. An order of more nodes is
+// read anew for each group.
 constexpr size_t kNodesMax = 80'000;
-constexpr size_t kLeavesMax = 32'768;  // of some 100 bytes, too
 
 }  // namespace
 
@@ -84,25 +84,6 @@ void OrderIndex::erase(storage::CollectionId id, int level, std::string_view bou
   undo_.push_back({.id = id, .level = level, .bound = std::string(bound), .count = at->count});
   nodes.erase(at);
   --nodes_;
-}
-
-const std::string* OrderIndex::leaf_at(storage::CollectionId id, std::string_view bound) const {
-  const auto found = leaves_.lower_bound(std::pair(id, bound));
-  return found == leaves_.end() || found->first != id ? nullptr : &found->second;
-}
-
-void OrderIndex::note_leaf(storage::CollectionId id, std::string_view bound) {
-  if (!leaves_.emplace(id, bound).second || leaves_.size() <= kLeavesMax) return;
-  // One after the other in turn: there is no telling which will be asked for.
-  auto next = leaves_.upper_bound(forgotten_);
-  if (next == leaves_.end()) next = leaves_.begin();
-  forgotten_ = *next;
-  leaves_.erase(next);
-}
-
-void OrderIndex::forget_leaf(storage::CollectionId id, std::string_view bound) {
-  const auto found = leaves_.find(std::pair(id, bound));
-  if (found != leaves_.end()) leaves_.erase(found);
 }
 
 void OrderIndex::restore(const Undo& undo) {

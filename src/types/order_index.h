@@ -1,7 +1,7 @@
 // The two count levels (counted_order.h) of the orders that the writer has changed lately, in
 // memory: a change then looks up nothing but the leaf that it changes. They hold what the records
-// hold, those of the writer's group included, and are taken back with them. And the bounds of
-// leaves that were met lately, which are a hint: they may be gone, and others may lie between.
+// hold, those of the writer's group included, and are taken back with them. And which leaves were
+// met lately.
 //
 // The writer's thread; a dry run has its own.
 #pragma once
@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <list>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "src/types/leaf_bounds.h"
 #include "storage/codec.h"
 
 namespace ingot::types {
@@ -53,10 +53,7 @@ class OrderIndex {
   void set(storage::CollectionId id, int level, const OrderNode& node);
   void erase(storage::CollectionId id, int level, std::string_view bound);
 
-  // The first leaf that is known whose bound is not before `bound`; null when none is.
-  const std::string* leaf_at(storage::CollectionId id, std::string_view bound) const;
-  void note_leaf(storage::CollectionId id, std::string_view bound);
-  void forget_leaf(storage::CollectionId id, std::string_view bound);
+  LeafBounds& leaves() { return leaves_; }
 
   size_t savepoint() const { return undo_.size(); }
   void rollback(size_t savepoint);
@@ -81,15 +78,6 @@ class OrderIndex {
     std::list<Key>::iterator place;  // in by_change_
   };
 
-  using LeafBound = std::pair<storage::CollectionId, std::string>;
-  struct Before {
-    using is_transparent = void;
-    bool operator()(const auto& a, const auto& b) const {
-      return a.first != b.first ? a.first < b.first
-                                : std::string_view(a.second) < std::string_view(b.second);
-    }
-  };
-
   Nodes& changed(const Key& key);
   void forget(const Key& key);
   void restore(const Undo& undo);
@@ -98,8 +86,7 @@ class OrderIndex {
   std::list<Key> by_change_;  // the level that was changed last stands last
   std::vector<Undo> undo_;    // what this group changed
   size_t nodes_ = 0;          // of all levels
-  std::set<LeafBound, Before> leaves_;
-  LeafBound forgotten_;  // of leaves_, the last to make room
+  LeafBounds leaves_;
   bool missed_ = false;
   bool unread_ = false;
 };

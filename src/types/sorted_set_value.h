@@ -126,6 +126,9 @@ class SortedSetWriter {
   void put(std::string_view member, double score) { put(member, score, this->score(member)); }
   // The same when score() has just told what it had.
   void put(std::string_view member, double score, std::optional<double> old);
+  // The first or the last member of a large set, where that costs no walk.
+  enum class End : uint8_t { kLowest, kHighest };
+  std::optional<ScoredMember> peek(End end);
   bool remove(std::string_view member);   // true when it was there
   void remove(const ScoredMember& read);  // one that has just been read: it is not looked up
   // The members of these ranks; cheaper than one by one.

@@ -101,6 +101,14 @@ void SortedSetWriter::make_large() {
   small_.clear();
 }
 
+std::optional<ScoredMember> SortedSetWriter::peek(End end) {
+  if (!collection_) return std::nullopt;
+  const auto found = end == End::kLowest ? order().lowest() : order().highest();
+  if (!found || found->item.size() < kScoreBytes) return std::nullopt;
+  return ScoredMember{.score = score_of(found->item, found->marked),
+                      .member = found->item.substr(kScoreBytes)};
+}
+
 bool SortedSetWriter::remove(std::string_view member) {
   if (collection_) {
     const auto old = score_of_large(member);

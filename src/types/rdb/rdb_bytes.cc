@@ -17,7 +17,6 @@ enum : uint8_t { kInt8 = 0, kInt16 = 1, kInt32 = 2, kLzf = 3 };
 constexpr size_t kIntegerTextMax = 11;  // longer text is never written as an integer
 constexpr size_t kNotCompressedMax = 20;
 constexpr size_t kCompressionGain = 4;  // that compressing must at least save
-constexpr uint64_t kStringBytesMax = 512u << 20;
 
 bool append_integer(std::string* out, std::string_view text) {
   if (text.size() > kIntegerTextMax) return false;
@@ -44,14 +43,14 @@ std::optional<int64_t> as_integer(std::string_view text) {
 }
 
 bool Input::take(size_t bytes, std::string_view* out) {
-  if (bytes > rest_.size()) return false;
+  if (bytes > rest_.size()) return run_out(bytes - rest_.size());
   *out = rest_.substr(0, bytes);
   rest_.remove_prefix(bytes);
   return true;
 }
 
 bool Input::byte(uint8_t* value) {
-  if (rest_.empty()) return false;
+  if (rest_.empty()) return run_out(1);
   *value = static_cast<uint8_t>(rest_.front());
   rest_.remove_prefix(1);
   return true;
@@ -99,13 +98,21 @@ bool Input::count(uint64_t* value, size_t bytes_each) {
   return length(value) && *value <= rest_.size() / bytes_each;
 }
 
+bool Input::plain_string(uint64_t* bytes) {
+  const std::string_view before = rest_;
+  bool encoded;
+  if (length_or_encoding(bytes, &encoded) && !encoded) return true;
+  rest_ = before;
+  return false;
+}
+
 bool Input::string(std::string* out) {
   uint64_t bytes;
   bool encoded;
   if (!length_or_encoding(&bytes, &encoded)) return false;
   if (encoded) return encoded_string(bytes, out);
   std::string_view text;
-  if (!take(bytes, &text)) return false;
+  if (bytes > kStringBytesMax || !take(bytes, &text)) return false;
   out->assign(text);
   return true;
 }
@@ -119,6 +126,7 @@ bool Input::encoded_string(uint64_t encoding, std::string* out) {
     }
     if (bytes > unpacked_left_) return too_large_ = true, false;
     unpacked_left_ -= bytes;
+    if (compressed > kStringBytesMax || compressed < bytes / kLzfRatioMax) return false;
     return take(compressed, &text) && lzf_decompress(text, bytes, out);
   }
   int64_t value = 0;

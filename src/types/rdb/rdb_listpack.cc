@@ -149,7 +149,7 @@ std::string ListpackWriter::finish() {
   return out;
 }
 
-bool read_listpack(std::string_view bytes, Items* items) {
+bool read_listpack(std::string_view bytes, Items* items, size_t items_max) {
   items->clear();
   Input in(bytes);
   uint32_t total;
@@ -161,6 +161,7 @@ bool read_listpack(std::string_view bytes, Items* items) {
       return in.left() == 0 && (count == kCountUnknown || count == items->size());
     }
     const size_t begin = in.left() + 1;
+    if (items->size() == items_max) return false;
     if (!read_entry(first, in, &items->emplace_back())) return false;
     const std::string expected = back_length(begin - in.left());
     std::string_view back;
@@ -169,7 +170,7 @@ bool read_listpack(std::string_view bytes, Items* items) {
   return false;
 }
 
-bool read_intset(std::string_view bytes, Items* items) {
+bool read_intset(std::string_view bytes, Items* items, size_t items_max) {
   items->clear();
   Input in(bytes);
   uint32_t width, count;
@@ -179,7 +180,7 @@ bool read_intset(std::string_view bytes, Items* items) {
   int64_t before = 0;
   for (uint32_t i = 0; i < count; ++i) {
     std::string_view text;
-    if (!in.take(width, &text)) return false;
+    if (items->size() == items_max || !in.take(width, &text)) return false;
     uint64_t value = 0;
     for (size_t j = width; j-- > 0;) value = value << 8 | static_cast<uint8_t>(text[j]);
     const int64_t number = sign_extended(value, static_cast<int>(8 * width));

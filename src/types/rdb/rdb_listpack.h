@@ -31,11 +31,13 @@ class ListpackWriter {
 
 using Items = std::vector<std::string>;
 
-// Each replaces *items; false when the bytes are not of that form through and through.
-[[nodiscard]] bool read_listpack(std::string_view bytes, Items* items);
-[[nodiscard]] bool read_ziplist(std::string_view bytes, Items* items);
-[[nodiscard]] bool read_zipmap(std::string_view bytes, Items* items);  // field, value, field...
-[[nodiscard]] bool read_intset(std::string_view bytes, Items* items);
+// Each replaces *items; false when the bytes are not of that form through and through, or have more
+// than `items_max`, and then *items has so many.
+[[nodiscard]] bool read_listpack(std::string_view bytes, Items* items, size_t items_max = SIZE_MAX);
+[[nodiscard]] bool read_ziplist(std::string_view bytes, Items* items, size_t items_max = SIZE_MAX);
+// Field, value, field...
+[[nodiscard]] bool read_zipmap(std::string_view bytes, Items* items, size_t items_max = SIZE_MAX);
+[[nodiscard]] bool read_intset(std::string_view bytes, Items* items, size_t items_max = SIZE_MAX);
 // Integers in ascending order.
 std::string write_intset(const std::vector<int64_t>& numbers);
 

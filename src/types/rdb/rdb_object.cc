@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <boost/crc.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <charconv>
 #include <cmath>
@@ -18,42 +17,7 @@ namespace ingot::types::rdb {
 
 namespace {
 
-enum class Type : uint8_t {
-  kString = 0,
-  kList = 1,
-  kSet = 2,
-  kSortedSetText = 3,  // scores as text
-  kHash = 4,
-  kSortedSet = 5,
-  kHashZipmap = 9,
-  kListZiplist = 10,
-  kSetIntset = 11,
-  kSortedSetZiplist = 12,
-  kHashZiplist = 13,
-  kListQuicklist = 14,  // of ziplists
-  kStream = 15,
-  kHashListpack = 16,
-  kSortedSetListpack = 17,
-  kListQuicklist2 = 18,  // of listpacks
-  kStream2 = 19,
-};
-
-// How a node of a quicklist is packed.
-enum : uint64_t { kPlainNode = 1, kPackedNode = 2 };
-
-using Crc = boost::crc_optimal<64, 0xad93d23594c935a9, 0, 0, true, true>;
-
-uint64_t checksum(std::string_view bytes) {
-  Crc crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
-}
-
 // --- encoding
-
-void append_type(std::string* out, Type type) {
-  out->push_back(static_cast<char>(type));
-}
 
 // Whether Redis' RPUSH puts one more element into a node of a list (quicklist.c).
 class NodeLimit {
@@ -78,12 +42,12 @@ class NodeLimit {
   const size_t bytes_;
 };
 
-void encode(const String& string, const EncodeOptions& options, std::string* out) {
-  append_type(out, Type::kString);
+ObjectType encode(const String& string, const EncodeOptions& options, std::string* out) {
   append_string(out, string, options.compress);
+  return ObjectType::kString;
 }
 
-void encode(const List& list, const EncodeOptions& options, std::string* out) {
+ObjectType encode(const List& list, const EncodeOptions& options, std::string* out) {
   const NodeLimit limit(options.list_max_listpack_size);
   std::vector<std::string> nodes;
   ListpackWriter node;
@@ -92,12 +56,12 @@ void encode(const List& list, const EncodeOptions& options, std::string* out) {
     node.add(element);
   }
   if (node.count() > 0) nodes.push_back(node.finish());
-  append_type(out, Type::kListQuicklist2);
   append_length(out, nodes.size());
   for (const std::string& packed : nodes) {
     append_length(out, kPackedNode);
     append_string(out, packed, options.compress);
   }
+  return ObjectType::kListQuicklist2;
 }
 
 // The members as numbers in order, when all of them are.
@@ -112,19 +76,18 @@ std::optional<std::vector<int64_t>> numbers_of(const Set& set) {
   return numbers;
 }
 
-void encode(const Set& set, const EncodeOptions& options, std::string* out) {
+ObjectType encode(const Set& set, const EncodeOptions& options, std::string* out) {
   const auto numbers = set.compact ? numbers_of(set) : std::nullopt;
   if (numbers) {
-    append_type(out, Type::kSetIntset);
     append_string(out, write_intset(*numbers), options.compress);
-    return;
+    return ObjectType::kSetIntset;
   }
-  append_type(out, Type::kSet);
   append_length(out, set.members.size());
   for (const std::string& member : set.members) append_string(out, member, options.compress);
+  return ObjectType::kSet;
 }
 
-void encode(const SortedSet& set, const EncodeOptions& options, std::string* out) {
+ObjectType encode(const SortedSet& set, const EncodeOptions& options, std::string* out) {
   if (set.compact) {
     ListpackWriter items;
     for (const auto& [member, score] : set.members) {
@@ -136,55 +99,57 @@ void encode(const SortedSet& set, const EncodeOptions& options, std::string* out
         items.add(std::isinf(score) ? (score > 0 ? "inf" : "-inf") : fmt::sprintf("%.17g", score));
       }
     }
-    append_type(out, Type::kSortedSetListpack);
     append_string(out, items.finish(), options.compress);
-    return;
+    return ObjectType::kSortedSetListpack;
   }
-  append_type(out, Type::kSortedSet);
   append_length(out, set.members.size());
   // Redis writes the last member first: reading them, each then goes to the front.
   for (auto at = set.members.rbegin(); at != set.members.rend(); ++at) {
     append_string(out, at->first, options.compress);
     append_le(out, std::bit_cast<uint64_t>(at->second), 8);
   }
+  return ObjectType::kSortedSet;
 }
 
-void encode(const Hash& hash, const EncodeOptions& options, std::string* out) {
+ObjectType encode(const Hash& hash, const EncodeOptions& options, std::string* out) {
   if (hash.compact) {
     ListpackWriter items;
     for (const auto& [field, value] : hash.fields) {
       items.add(field);
       items.add(value);
     }
-    append_type(out, Type::kHashListpack);
     append_string(out, items.finish(), options.compress);
-    return;
+    return ObjectType::kHashListpack;
   }
-  append_type(out, Type::kHash);
   append_length(out, hash.fields.size());
   for (const auto& [field, value] : hash.fields) {
     append_string(out, field, options.compress);
     append_string(out, value, options.compress);
   }
+  return ObjectType::kHash;
 }
 
-void encode(const Stream& stream, const EncodeOptions& options, std::string* out) {
-  append_type(out, Type::kStream2);
+ObjectType encode(const Stream& stream, const EncodeOptions& options, std::string* out) {
   encode_stream(stream, options, out);
+  return ObjectType::kStream2;
 }
 
 // --- decoding: each adds to an empty value
 
-using Unpack = bool (*)(std::string_view, Items*);
+using Unpack = bool (*)(std::string_view, Items*, size_t items_max);
 
 bool decode_packed(Input& in, Unpack unpack, Items* items) {
   std::string packed;
-  return in.string(&packed) && unpack(packed, items);
+  if (!in.string(&packed)) return false;
+  const uint64_t items_max = in.strings_max();
+  const bool fits = unpack(packed, items, items_max);
+  // One that is full may have had more.
+  return in.hold_strings(items->size() + (!fits && items->size() == items_max ? 1 : 0)) && fits;
 }
 
 bool decode_strings(Input& in, std::vector<std::string>* out) {
   uint64_t count;
-  if (!in.count(&count)) return false;
+  if (!in.count(&count) || !in.hold_strings(count)) return false;
   for (uint64_t i = 0; i < count; ++i) {
     if (!in.string(&out->emplace_back())) return false;
   }
@@ -237,13 +202,12 @@ bool decode_score(Input& in, double* score) {
   return !std::isnan(*score);
 }
 
-bool decode_sorted_set(Input& in, bool scores_are_text, SortedSet* set) {
+bool decode_sorted_set(Input& in, ObjectType type, SortedSet* set) {
   uint64_t count;
-  if (!in.count(&count, 2)) return false;
+  if (!in.count(&count, 2) || !in.hold_strings(count)) return false;
   for (uint64_t i = 0; i < count; ++i) {
     auto& [member, score] = set->members.emplace_back();
-    if (!in.string(&member)) return false;
-    if (!(scores_are_text ? decode_score_text : decode_score)(in, &score)) return false;
+    if (!in.string(&member) || !read_score(type, in, &score)) return false;
   }
   return true;
 }
@@ -274,9 +238,25 @@ bool decode_packed_hash(Input& in, Unpack unpack, Hash* hash) {
   return decode_packed(in, unpack, &items) && add_fields(std::move(items), hash);
 }
 
+// Fields, values and times in turn.
+bool decode_packed_expiring_hash(Input& in, ObjectType type, Hash* hash) {
+  uint64_t first_ms;  // of its times; each is told again
+  Items items;
+  if (type == ObjectType::kHashListpackTimes && !in.le64(&first_ms)) return false;
+  if (!decode_packed(in, read_listpack, &items) || items.size() % 3 != 0) return false;
+  hash->compact = true;
+  for (size_t i = 0; i < items.size(); i += 3) {
+    const std::optional<int64_t> expire_ms = as_integer(items[i + 2]);
+    if (!expire_ms || *expire_ms < 0) return false;
+    hash->fields.emplace_back(std::move(items[i]), std::move(items[i + 1]));
+    hash->expire_ms.push_back(*expire_ms);
+  }
+  return true;
+}
+
 bool decode_hash(Input& in, Hash* hash) {
   uint64_t count;
-  if (!in.count(&count, 2)) return false;
+  if (!in.count(&count, 2) || !in.hold_strings(2 * count)) return false;
   for (uint64_t i = 0; i < count; ++i) {
     auto& [field, value] = hash->fields.emplace_back();
     if (!in.string(&field) || !in.string(&value)) return false;
@@ -284,23 +264,24 @@ bool decode_hash(Input& in, Hash* hash) {
   return true;
 }
 
-bool decode_list(Input& in, Type type, List* list) {
-  if (type == Type::kList) return decode_strings(in, list);
-  if (type == Type::kListZiplist) return decode_packed(in, read_ziplist, list);
-  return decode_quicklist(in, type == Type::kListQuicklist2, list);
+bool decode_list(Input& in, ObjectType type, List* list) {
+  if (type == ObjectType::kList) return decode_strings(in, list);
+  if (type == ObjectType::kListZiplist) return decode_packed(in, read_ziplist, list);
+  return decode_quicklist(in, type == ObjectType::kListQuicklist2, list);
 }
 
-bool decode_set(Input& in, Type type, Set* set) {
-  set->compact = type == Type::kSetIntset;
-  return set->compact ? decode_packed(in, read_intset, &set->members)
-                      : decode_strings(in, &set->members);
+bool decode_set(Input& in, ObjectType type, Set* set) {
+  set->compact = type == ObjectType::kSetIntset;
+  if (set->compact) return decode_packed(in, read_intset, &set->members);
+  return type == ObjectType::kSetListpack ? decode_packed(in, read_listpack, &set->members)
+                                          : decode_strings(in, &set->members);
 }
 
-bool decode_any_sorted_set(Input& in, Type type, SortedSet* set) {
+bool decode_any_sorted_set(Input& in, ObjectType type, SortedSet* set) {
   const bool read =
-      type == Type::kSortedSetListpack  ? decode_packed_sorted_set(in, read_listpack, set)
-      : type == Type::kSortedSetZiplist ? decode_packed_sorted_set(in, read_ziplist, set)
-                                        : decode_sorted_set(in, type == Type::kSortedSetText, set);
+      type == ObjectType::kSortedSetListpack  ? decode_packed_sorted_set(in, read_listpack, set)
+      : type == ObjectType::kSortedSetZiplist ? decode_packed_sorted_set(in, read_ziplist, set)
+                                              : decode_sorted_set(in, type, set);
   if (!read) return false;
   std::ranges::sort(set->members, {}, [](const auto& member) {
     return std::pair(member.second, std::string_view(member.first));
@@ -308,12 +289,15 @@ bool decode_any_sorted_set(Input& in, Type type, SortedSet* set) {
   return true;
 }
 
-bool decode_any_hash(Input& in, Type type, Hash* hash) {
-  if (type == Type::kHash) return decode_hash(in, hash);
+bool decode_any_hash(Input& in, ObjectType type, Hash* hash) {
+  if (type == ObjectType::kHash) return decode_hash(in, hash);
+  if (type == ObjectType::kHashListpackTimes || type == ObjectType::kHashListpackTimesEarly) {
+    return decode_packed_expiring_hash(in, type, hash);
+  }
   return decode_packed_hash(in,
-                            type == Type::kHashListpack  ? read_listpack
-                            : type == Type::kHashZiplist ? read_ziplist
-                                                         : read_zipmap,
+                            type == ObjectType::kHashListpack  ? read_listpack
+                            : type == ObjectType::kHashZiplist ? read_ziplist
+                                                               : read_zipmap,
                             hash);
 }
 
@@ -325,33 +309,42 @@ std::optional<Object> decoded(Decode decode) {
   return Object(std::in_place_type<Value>, std::move(value));
 }
 
-std::optional<Object> decode_as(Type type, Input& in) {
+std::optional<Object> decode_as(ObjectType type, Input& in) {
   switch (type) {
-    case Type::kString:
+    case ObjectType::kString:
       return decoded<String>([&](String* string) { return in.string(string); });
-    case Type::kList:
-    case Type::kListZiplist:
-    case Type::kListQuicklist:
-    case Type::kListQuicklist2:
+    case ObjectType::kList:
+    case ObjectType::kListZiplist:
+    case ObjectType::kListQuicklist:
+    case ObjectType::kListQuicklist2:
       return decoded<List>([&](List* list) { return decode_list(in, type, list); });
-    case Type::kSet:
-    case Type::kSetIntset:
+    case ObjectType::kSet:
+    case ObjectType::kSetIntset:
+    case ObjectType::kSetListpack:
       return decoded<Set>([&](Set* set) { return decode_set(in, type, set); });
-    case Type::kSortedSetText:
-    case Type::kSortedSet:
-    case Type::kSortedSetZiplist:
-    case Type::kSortedSetListpack:
+    case ObjectType::kSortedSetText:
+    case ObjectType::kSortedSet:
+    case ObjectType::kSortedSetZiplist:
+    case ObjectType::kSortedSetListpack:
       return decoded<SortedSet>(
           [&](SortedSet* set) { return decode_any_sorted_set(in, type, set); });
-    case Type::kHash:
-    case Type::kHashZipmap:
-    case Type::kHashZiplist:
-    case Type::kHashListpack:
+    case ObjectType::kHash:
+    case ObjectType::kHashZipmap:
+    case ObjectType::kHashZiplist:
+    case ObjectType::kHashListpack:
+    case ObjectType::kHashListpackTimes:
+    case ObjectType::kHashListpackTimesEarly:
       return decoded<Hash>([&](Hash* hash) { return decode_any_hash(in, type, hash); });
-    case Type::kStream:
-    case Type::kStream2:
+    case ObjectType::kStream:
+    case ObjectType::kStream2:
       return decoded<Stream>(
-          [&](Stream* stream) { return decode_stream(in, type == Type::kStream2, stream); });
+          [&](Stream* stream) { return decode_stream(in, type == ObjectType::kStream2, stream); });
+    case ObjectType::kModuleEarly:
+    case ObjectType::kModule:
+    case ObjectType::kStream3:
+    case ObjectType::kHashTimes:
+    case ObjectType::kHashTimesEarly:
+      break;
   }
   return std::nullopt;
 }
@@ -390,14 +383,21 @@ struct Sound {
 
 std::string encode_payload(const Object& object, const EncodeOptions& options) {
   std::string out;
-  std::visit([&](const auto& value) { encode(value, options, &out); }, object);
+  const ObjectType type = encode_object(object, options, &out);
+  out.insert(0, 1, static_cast<char>(type));
   seal_payload(&out);
   return out;
 }
 
+ObjectType encode_object(const Object& object, const EncodeOptions& options, std::string* out) {
+  return std::visit([&](const auto& value) { return encode(value, options, out); }, object);
+}
+
 void seal_payload(std::string* body) {
   append_le(body, kVersion, 2);
-  append_le(body, checksum(*body), 8);
+  RunningSum sum;
+  sum.pass(*body);
+  append_le(body, sum.value(), 8);
 }
 
 bool footer_fits(std::string_view footer, const RunningSum& before) {
@@ -418,7 +418,8 @@ std::optional<size_t> plain_string_begin(std::string_view payload_begin, uint64_
   Input in(payload_begin);
   uint8_t type;
   uint64_t bytes;
-  if (!in.byte(&type) || static_cast<Type>(type) != Type::kString || !in.length(&bytes)) {
+  if (!in.byte(&type) || static_cast<ObjectType>(type) != ObjectType::kString ||
+      !in.length(&bytes)) {
     return std::nullopt;
   }
   const size_t begin = payload_begin.size() - in.left();
@@ -426,24 +427,8 @@ std::optional<size_t> plain_string_begin(std::string_view payload_begin, uint64_
   return begin;
 }
 
-struct RunningSum::Crc {
-  rdb::Crc sum;
-};
-
-RunningSum::RunningSum() : crc_(std::make_unique<Crc>()) {}
-RunningSum::RunningSum(RunningSum&&) noexcept = default;
-RunningSum::~RunningSum() = default;
-
-void RunningSum::pass(std::string_view piece) {
-  crc_->sum.process_bytes(piece.data(), piece.size());
-}
-
-uint64_t RunningSum::value() const {
-  return crc_->sum.checksum();
-}
-
 LongStringDump::LongStringDump(uint64_t bytes) : string_bytes_(bytes) {
-  append_type(&head_, Type::kString);
+  head_.push_back(static_cast<char>(ObjectType::kString));
   append_length(&head_, bytes);
   pass(head_);
 }
@@ -460,14 +445,24 @@ uint64_t LongStringDump::bytes() const {
   return head_.size() + string_bytes_ + kFooterBytes;
 }
 
+bool read_score(ObjectType type, Input& in, double* score) {
+  return type == ObjectType::kSortedSetText ? decode_score_text(in, score)
+                                            : decode_score(in, score);
+}
+
 std::optional<Object> decode_payload(std::string_view payload, uint64_t unpacked_max,
                                      bool* too_large) {
   if (payload.size() < kFooterBytes) return std::nullopt;
   Input in(payload.substr(0, payload.size() - kFooterBytes), unpacked_max);
   uint8_t type;
-  if (!in.byte(&type)) return std::nullopt;
-  std::optional<Object> object = decode_as(static_cast<Type>(type), in);
+  if (!in.byte(&type) || type > static_cast<uint8_t>(kLastType)) return std::nullopt;
+  std::optional<Object> object = decode_object(static_cast<ObjectType>(type), in);
   if (too_large != nullptr) *too_large = in.too_large();
+  return object;
+}
+
+std::optional<Object> decode_object(ObjectType type, Input& in) {
+  std::optional<Object> object = decode_as(type, in);
   if (object && !std::visit(Sound(), *object)) return std::nullopt;
   return object;
 }

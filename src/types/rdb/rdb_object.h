@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +14,47 @@
 #include <variant>
 #include <vector>
 
+#include "src/types/rdb/rdb_sum.h"
 #include "src/types/stream_id.h"
 
 namespace ingot::types::rdb {
 
 inline constexpr uint16_t kVersion = 10;
+
+enum class ObjectType : uint8_t {
+  kString = 0,
+  kList = 1,
+  kSet = 2,
+  kSortedSetText = 3,  // scores as text
+  kHash = 4,
+  kSortedSet = 5,
+  kModuleEarly = 6,
+  kModule = 7,
+  kHashZipmap = 9,
+  kListZiplist = 10,
+  kSetIntset = 11,
+  kSortedSetZiplist = 12,
+  kHashZiplist = 13,
+  kListQuicklist = 14,  // of ziplists
+  kStream = 15,
+  kHashListpack = 16,
+  kSortedSetListpack = 17,
+  kListQuicklist2 = 18,  // of listpacks
+  kStream2 = 19,
+  // What versions after ours write:
+  kSetListpack = 20,
+  kStream3 = 21,
+  kHashTimesEarly = 22,  // of release candidates
+  kHashListpackTimesEarly = 23,
+  kHashTimes = 24,  // fields that expire
+  kHashListpackTimes = 25,
+};
+inline constexpr ObjectType kLastType = ObjectType::kStream2;  // of our version
+
+// How a node of a quicklist is packed.
+enum : uint64_t { kPlainNode = 1, kPackedNode = 2 };
+
+class Input;
 
 using String = std::string;
 using List = std::vector<std::string>;
@@ -39,6 +74,7 @@ struct SortedSet {
 struct Hash {
   std::vector<std::pair<std::string, std::string>> fields;
   bool compact = false;
+  std::vector<int64_t> expire_ms = {};  // of each field, Unix, 0: never; empty: none expires
   bool operator==(const Hash&) const = default;
 };
 
@@ -89,20 +125,6 @@ struct EncodeOptions {
 // What DUMP answers. Elements of forms that are not packed have no order in Redis; ours is kept.
 std::string encode_payload(const Object& object, const EncodeOptions& options = {});
 
-// The checksum of bytes that pass by.
-class RunningSum {
- public:
-  RunningSum();
-  RunningSum(RunningSum&&) noexcept;
-  ~RunningSum();
-  void pass(std::string_view piece);
-  uint64_t value() const;
-
- private:
-  struct Crc;
-  std::unique_ptr<Crc> crc_;
-};
-
 inline constexpr size_t kFooterBytes = 10;
 // Whether the last kFooterBytes of a payload are right. `before`: of all that stands before its
 // checksum.
@@ -138,5 +160,17 @@ void seal_payload(std::string* body);
 // have more than `unpacked_max` bytes.
 std::optional<Object> decode_payload(std::string_view payload, uint64_t unpacked_max = UINT64_MAX,
                                      bool* too_large = nullptr);
+
+// One object as it stands in a payload behind its type, or in an RDB file behind its key; the
+// answer is that type.
+ObjectType encode_object(const Object& object, const EncodeOptions& options, std::string* out);
+
+// The same, read: in any form but those of modules, and of streams and hashes of later versions
+// that are not packed.
+std::optional<Object> decode_object(ObjectType type, Input& in);
+
+// The score that stands behind a member of a sorted set which is not packed. False: it is none, or
+// `in` ends.
+[[nodiscard]] bool read_score(ObjectType type, Input& in, double* score);
 
 }  // namespace ingot::types::rdb

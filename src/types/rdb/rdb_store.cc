@@ -157,7 +157,11 @@ class Storing {
     // Redis takes a packed hash as it comes, long values included.
     if (hash.compact) limits.listpack_value_max = UINT64_MAX;
     HashWriter writer(keys_, db_, key_, nullptr, limits);
-    for (const auto& [field, value] : hash.fields) writer.set(field, {.bytes = value});
+    for (size_t i = 0; i < hash.fields.size(); ++i) {
+      const auto& [field, value] = hash.fields[i];
+      writer.set(field,
+                 {.bytes = value, .expire_ms = hash.expire_ms.empty() ? 0 : hash.expire_ms[i]});
+    }
     writer.finish();
   }
   void operator()(const SortedSet& set) {

@@ -19,6 +19,8 @@ constexpr int64_t kDeleted = 1;
 constexpr int64_t kSameFields = 2;  // as the master's
 constexpr uint64_t kNodeBytesMax = 1 << 30;
 
+}  // namespace
+
 void append_id(std::string* out, StreamId id) {
   append_length(out, id.ms);
   append_length(out, id.seq);
@@ -28,12 +30,14 @@ bool read_id(Input& in, StreamId* id) {
   return in.length(&id->ms) && in.length(&id->seq);
 }
 
-bool read_stream_id_bytes(Input& in, StreamId* id) {
+bool read_raw_id(Input& in, StreamId* id) {
   std::string_view raw;
   if (!in.take(kStreamIdBytes, &raw)) return false;
   *id = read_stream_id(raw);
   return true;
 }
+
+namespace {
 
 // --- encoding
 
@@ -62,8 +66,9 @@ void add_entry(const Stream::Entry& entry, const Stream::Entry& master, Listpack
   items.add(same ? fields + 3 : 2 * fields + 4);
 }
 
-// The entries [begin, end), of which the first is the master.
-void append_node(std::span<const Stream::Entry> entries, bool compress, std::string* out) {
+}  // namespace
+
+void append_stream_node(std::span<const Stream::Entry> entries, bool compress, std::string* out) {
   const Stream::Entry& master = entries.front();
   ListpackWriter items;
   items.add(static_cast<int64_t>(entries.size()));
@@ -76,6 +81,8 @@ void append_node(std::span<const Stream::Entry> entries, bool compress, std::str
   out->append(stream_id_bytes(master.id));
   append_string(out, items.finish(), compress);
 }
+
+namespace {
 
 // How many entries from `begin` on Redis' XADD puts into one listpack.
 size_t node_size(std::span<const Stream::Entry> entries, const EncodeOptions& options) {
@@ -178,7 +185,10 @@ bool read_entry(ItemReader& items, StreamId master, const std::vector<std::strin
   return items.number(&items_back) && items_back == read;
 }
 
-bool read_node(StreamId master, std::string_view bytes, Stream* stream) {
+}  // namespace
+
+bool read_stream_node(StreamId master, std::string_view bytes,
+                      std::vector<Stream::Entry>* entries) {
   Items packed;
   if (!read_listpack(bytes, &packed)) return false;
   ItemReader items(packed);
@@ -196,11 +206,13 @@ bool read_node(StreamId master, std::string_view bytes, Stream* stream) {
     if (!read_entry(items, master, names, &deleted, &entry)) return false;
     --(deleted ? dead : live);
     if (deleted) continue;
-    if (!stream->entries.empty() && entry.id <= stream->entries.back().id) return false;
-    stream->entries.push_back(std::move(entry));
+    if (!entries->empty() && entry.id <= entries->back().id) return false;
+    entries->push_back(std::move(entry));
   }
   return live == 0 && dead == 0;
 }
+
+namespace {
 
 bool read_entries(Input& in, Stream* stream) {
   uint64_t nodes;
@@ -208,7 +220,7 @@ bool read_entries(Input& in, Stream* stream) {
   for (uint64_t i = 0; i < nodes; ++i) {
     std::string raw, node;
     if (!in.string(&raw) || raw.size() != kStreamIdBytes || !in.string(&node)) return false;
-    if (!read_node(read_stream_id(raw), node, stream)) return false;
+    if (!read_stream_node(read_stream_id(raw), node, &stream->entries)) return false;
   }
   return true;
 }
@@ -220,7 +232,7 @@ bool read_pending(Input& in, Stream::Group* group) {
   for (uint64_t i = 0; i < count; ++i) {
     Stream::Pending& pending = group->pending[i];
     uint64_t delivered_ms;
-    if (!read_stream_id_bytes(in, &pending.id) || !in.le64(&delivered_ms) ||
+    if (!read_raw_id(in, &pending.id) || !in.le64(&delivered_ms) ||
         !in.length(&pending.deliveries)) {
       return false;
     }
@@ -237,7 +249,7 @@ bool read_owned(Input& in, size_t consumer, Stream::Group* group) {
   if (!in.count(&owned, kStreamIdBytes)) return false;
   for (uint64_t i = 0; i < owned; ++i) {
     StreamId id;
-    if (!read_stream_id_bytes(in, &id)) return false;
+    if (!read_raw_id(in, &id)) return false;
     const auto pending = std::ranges::lower_bound(group->pending, id, {}, &Stream::Pending::id);
     if (pending == group->pending.end() || pending->id != id) return false;
     if (pending->consumer != SIZE_MAX) return false;
@@ -264,18 +276,14 @@ bool read_group(Input& in, bool second_form, Stream::Group* group) {
       group->pending, [](const Stream::Pending& pending) { return pending.consumer == SIZE_MAX; });
 }
 
-// What version 5 did not note: how many entries a group that stands at `id` has read.
-int64_t entries_read_until(const Stream& stream, StreamId id) {
-  if (stream.entries.empty()) return 0;
-  if (id >= stream.last_id) {
-    return id == stream.last_id ? static_cast<int64_t>(stream.entries_added) : -1;
-  }
-  const StreamId first = stream.entries.front().id;
+}  // namespace
+
+int64_t entries_read_until(StreamId id, bool any, StreamId first, StreamId last, uint64_t added) {
+  if (!any) return 0;
+  if (id >= last) return id == last ? static_cast<int64_t>(added) : -1;
   if (id > first) return -1;
   return id == first ? 1 : 0;
 }
-
-}  // namespace
 
 void encode_stream(const Stream& stream, const EncodeOptions& options, std::string* out) {
   std::vector<std::span<const Stream::Entry>> nodes;
@@ -284,7 +292,7 @@ void encode_stream(const Stream& stream, const EncodeOptions& options, std::stri
     rest = rest.subspan(nodes.back().size());
   }
   append_length(out, nodes.size());
-  for (const auto node : nodes) append_node(node, options.compress, out);
+  for (const auto node : nodes) append_stream_node(node, options.compress, out);
   append_length(out, stream.entries.size());
   append_id(out, stream.last_id);
   append_id(out, stream.entries.empty() ? StreamId{} : stream.entries.front().id);
@@ -313,7 +321,11 @@ bool decode_stream(Input& in, bool second_form, Stream* stream) {
     Stream::Group& group = stream->groups.emplace_back();
     if (!read_group(in, second_form, &group)) return false;
     if (i > 0 && group.name <= stream->groups[i - 1].name) return false;
-    if (!second_form) group.entries_read = entries_read_until(*stream, group.last_id);
+    if (second_form) continue;
+    const bool any = !stream->entries.empty();
+    group.entries_read =
+        entries_read_until(group.last_id, any, any ? stream->entries.front().id : StreamId{},
+                           stream->last_id, stream->entries_added);
   }
   return true;
 }

@@ -69,7 +69,7 @@ bool read_entry(Input& in, std::string* item) {
 
 }  // namespace
 
-bool read_ziplist(std::string_view bytes, Items* items) {
+bool read_ziplist(std::string_view bytes, Items* items, size_t items_max) {
   items->clear();
   Input in(bytes);
   uint32_t total, tail;
@@ -87,12 +87,13 @@ bool read_ziplist(std::string_view bytes, Items* items) {
     if (first == kLongLength && !in.le32(&length_before)) return false;
     if (length_before != at - begin) return false;
     begin = at;
+    if (items->size() == items_max) return false;
     if (!read_entry(in, &items->emplace_back())) return false;
   }
   return false;
 }
 
-bool read_zipmap(std::string_view bytes, Items* items) {
+bool read_zipmap(std::string_view bytes, Items* items, size_t items_max) {
   items->clear();
   Input in(bytes);
   uint8_t count, first;
@@ -107,7 +108,7 @@ bool read_zipmap(std::string_view bytes, Items* items) {
     uint8_t unused = 0;
     std::string_view padding;
     const bool value = items->size() % 2 == 1;
-    if (value && !in.byte(&unused)) return false;
+    if (items->size() == items_max || (value && !in.byte(&unused))) return false;
     if (!read_text(in, length, &items->emplace_back()) || !in.take(unused, &padding)) return false;
   }
   return false;
