@@ -10,7 +10,7 @@ import zlib
 from support.effort import FULL, SEED
 
 ABOVE_THE_ENGINE = re.compile(
-    r"smoke/test_programs|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes)"
+    r"smoke/test_programs|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes|ssdb_import)"
 )
 
 

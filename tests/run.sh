@@ -52,10 +52,10 @@ for check in includes style; do
 done
 
 step "build, release"
-build release ingot-server ingot-check ingot-repair faulty_disk generator probe slowdisk
+build release ingot-server ingot-check ingot-repair ingot-backup ingot-import faulty_disk generator probe slowdisk
 
 step "conformance with redis-server, promises, clients: in the background"
-start_suites tests/conformance tests/promises tests/smoke --ignore=tests/promises/test_p6_latency.py
+start_suites tests/conformance tests/promises tests/replication tests/smoke --ignore=tests/promises/test_p6_latency.py
 
 step "build, address and undefined behaviour sanitizers"
 build asan ingot-server

@@ -153,7 +153,7 @@ def test_waitaof_waits_for_the_sync(engine):
         for i in range(5):
             assert client.pipeline([("SET", "k", i), ("WAITAOF", 1, 0, 0)]) == [OK, synced(1)]
         assert client.call("WAITAOF", 1, 0, 0) == synced(1)  # nothing is left to sync
-        assert client.call("WAITAOF", 1, 3, 0) == synced(1)  # there are no replicas to wait for
+        assert client.call("WAITAOF", 1, 3, 100) == synced(1)  # there are no replicas that could have it
         assert client.call("WAITAOF", 0, 0, 0) == synced(0)
         client.call("CONFIG", "SET", "appendfsync", "no")
         assert client.pipeline([("SET", "k", 1), ("WAITAOF", 1, 0, 0), ("GET", "k")])[1] == synced(1)
@@ -356,6 +356,21 @@ def test_reads_in_transactions_remove_what_has_expired(empty_pair):
     assert results[0] == results[1]
 
 
+def test_dbsize_counts_nothing_that_reads_before_it_found_expired(empty_pair):
+    keys = [f"k{i}" for i in range(100)]
+    results = []
+    for server in empty_pair.servers:
+        with server.client() as client:
+            client.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+            try:
+                client.pipeline([("SET", key, "v", "PX", 1) for key in keys])
+                time.sleep(0.01)
+                results.append(client.pipeline([("SET", "a", 1), *(("GET", key) for key in keys), ("DBSIZE",)]))
+            finally:
+                client.call("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+    assert results[0] == results[1]
+
+
 # --- rdb_changes_since_last_save
 
 CHANGES = """
@@ -366,7 +381,16 @@ CHANGES = """
     SADD s x y z | SPOP s 2 | SPOP s | LREM l 0 a | LSET l 0 q | LMOVE l l2 LEFT RIGHT | RPOPLPUSH l l2 | LPOP l2 5 |
     LPOP l | LMPOP 1 l LEFT COUNT 2 | BLPOP l 0 | ZREM z a zz | ZPOPMIN z 2 | ZADD z 1 a 2 b 3 c 4 d | ZMPOP 1 z MIN COUNT 2 |
     ZREMRANGEBYRANK z 0 0 | BZPOPMIN z 0 | GEOADD g 1 1 a 2 2 b | XADD x 1-0 a 1 | XADD x MAXLEN 1 2-0 a 1 | XDEL x 2-0 |
-    COPY k k2 | RENAME k2 k3 | RENAMENX k3 k4 | MOVE k4 1 | SWAPDB 0 1 | SWAPDB 0 1 | FUNCTION FLUSH | TOUCH k | UNLINK k
+    COPY k k2 | RENAME k2 k3 | RENAMENX k3 k4 | MOVE k4 1 | SWAPDB 0 1 | SWAPDB 0 1 | FUNCTION FLUSH | TOUCH k | UNLINK k |
+    SWAPDB 0 0 | PFADD p | PFADD p a b c | PFADD p a d | PFADD p a | PFMERGE p2 p | PFMERGE p2 p | RPUSH t 3 1 2 9 | SORT t STORE l3 |
+    SORT none STORE l3 | SORT none STORE l3 | LTRIM t 1 2 | LTRIM t 0 -1 | LTRIM t 5 0 | GEOSEARCHSTORE g2 g FROMLONLAT 1 1 BYRADIUS 9999 km |
+    GEOSEARCHSTORE g2 g FROMLONLAT 9 9 BYRADIUS 1 m | XADD y 1-0 a 1 | XADD y 2-0 a 1 | XADD y 3-0 a 1 | XADD y 4-0 a 1 |
+    XGROUP CREATE y g 0 | XREADGROUP GROUP g c COUNT 2 STREAMS y > | XREADGROUP GROUP g c STREAMS y > | XREADGROUP GROUP g c STREAMS y > |
+    XREADGROUP GROUP g c STREAMS y 0 | XREADGROUP GROUP g d STREAMS y 0 | XCLAIM y g e 0 1-0 2-0 | XCLAIM y g e 0 1-0 JUSTID |
+    XCLAIM y g f 0 9-0 | XCLAIM y g f 100000 1-0 | XCLAIM y g e 0 9-0 LASTID 8-0 | XCLAIM y g e 0 9-0 LASTID 7-0 |
+    XCLAIM y g e 0 1-0 LASTID 9-0 | XAUTOCLAIM y g h 0 0 COUNT 1 | XAUTOCLAIM y g i 100000 0 | XDEL y 1-0 | XCLAIM y g j 0 1-0 |
+    XDEL y 2-0 | XAUTOCLAIM y g k 0 0 | XACK y g 3-0 4-0 9-0 | XACK y g 3-0 | XDEL y 3-0 9-0 | XADD y 10-0 a 1 | XADD y 11-0 a 1 |
+    XTRIM y MAXLEN 1 | XTRIM y MAXLEN 1 | XGROUP SETID y g 0 | XGROUP CREATECONSUMER y g z | XGROUP DELCONSUMER y g z | XGROUP DESTROY y g
 """
 
 
@@ -386,11 +410,14 @@ def test_changes_are_counted_as_in_redis(empty_pair):
 @pytest.mark.parametrize("waits, feeds", [
     ("BLPOP l 0", "RPUSH l a"), ("BLMOVE l k LEFT RIGHT 0", "RPUSH l a"), ("BZPOPMIN z 0", "ZADD z 1 a"),
     ("BLMPOP 0 1 l LEFT COUNT 5", "RPUSH l a"), ("BLPOP q 0", "LPUSH q a b c"), ("BRPOPLPUSH q q 0", "LPUSH q a"),
-    ("BZMPOP 0 1 z MIN COUNT 3", "ZADD z 1 a 2 b"),
+    ("BZMPOP 0 1 z MIN COUNT 3", "ZADD z 1 a 2 b"), ("XREAD BLOCK 0 STREAMS s $", "XADD s 1-1 a b"),
+    ("XREADGROUP GROUP g new BLOCK 0 STREAMS s >", "XADD s 1-1 a b"), ("XREADGROUP GROUP g c BLOCK 0 STREAMS s >", "XADD s 1-1 a b"),
 ])  # fmt: skip
 def test_changes_of_who_waited(empty_pair, waits, feeds):
     counted = []
     for server, admin in zip(empty_pair.servers, empty_pair.admins):
+        admin.call("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
+        admin.call("XGROUP", "CREATECONSUMER", "s", "g", "c")
         before = changes(admin)
         with server.client() as client:
             client.send(*waits.split())
@@ -399,6 +426,15 @@ def test_changes_of_who_waited(empty_pair, waits, feeds):
             client.read()
         counted.append(changes(admin) - before)
     assert counted[0] == counted[1]
+
+
+def test_what_expires_is_no_change(empty_pair):
+    for read in (True, False):
+        empty_pair.both("SET", "k", "v", "PX", 20)
+        before = [changes(admin) for admin in empty_pair.admins]
+        for admin in empty_pair.admins:
+            until(lambda: admin.call(*("GET k" if read else "DBSIZE").split()).value in (None, 0), "it does not expire")
+        assert [changes(admin) for admin in empty_pair.admins] == before
 
 
 # --- OBJECT FREQ and IDLETIME

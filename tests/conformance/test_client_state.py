@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from support.resp import Reply, encode
+from support.resp import CLOSED, Reply, encode
 
 OK = Reply("simple", b"OK")
 FIELDS = "name flags db sub psub ssub multi user redir resp".split()
@@ -248,3 +248,24 @@ def test_a_transaction_that_fails_is_told_to_monitors(empty_pair):
 
     expected, actual = map(run, empty_pair.servers)
     assert actual == expected
+
+
+@pytest.mark.parametrize("target", ["ID", "TYPE", "address"])
+def test_who_kills_itself_in_a_transaction(empty_pair, target):
+    """A difference: Redis ends in the midst of the reply."""
+    def run(server, is_redis):
+        with server.client() as client, server.client() as other:
+            me = client.call("CLIENT", "ID").value
+            words = {"ID": ("ID", me, "SKIPME", "no"), "TYPE": ("TYPE", "normal", "SKIPME", "no"), "address": (client.local_address(),)}[target]
+            replies = client.pipeline([("MULTI",), ("SET", "k", 1), ("CLIENT", "KILL", *words), ("INCR", "k"), ("EXEC",), ("SET", "k", 9)])
+            if is_redis:
+                assert replies[4] == CLOSED
+            else:
+                answers = [part.value for part in replies[4].value]
+                assert (answers[0], answers[2]) == (b"OK", 2) and client.read() == CLOSED
+            with server.client() as another:
+                assert another.call("GET", "k").value == b"2"
+            assert target != "TYPE" or other.call("PING") == CLOSED
+
+    for server in empty_pair.servers:
+        run(server, server is empty_pair.servers[0])

@@ -129,6 +129,22 @@ def test_script(empty_pair, protocol, name):
     play(empty_pair, protocol, SCRIPTS[name])
 
 
+def test_a_message_to_oneself_from_a_transaction_that_unsubscribes(empty_pair):
+    """A difference: Redis has it in the midst of EXEC's reply."""
+    heard = []
+    for server in empty_pair.servers:
+        with server.client(protocol=3) as client:
+            client.call("SUBSCRIBE", "c")
+            for command in (("MULTI",), ("PUBLISH", "c", "hello"), ("UNSUBSCRIBE", "c"), ("EXEC",), ("ECHO", "end")):
+                client.send(*command)
+            replies = ""
+            while "$'end'" not in replies:
+                replies += repr(client.read())
+            assert "unsubscribe" in replies
+            heard.append("hello" in replies)
+    assert heard == [True, False]
+
+
 def test_a_message_comes_after_what_was_set_before_it(empty_pair):
     """SET and PUBLISH of one client, and GET by who has got the message."""
     server = empty_pair.servers[1]

@@ -201,3 +201,63 @@ def test_handshakes_that_all_begin_at_once(server, certificates):  # noqa: F811
             connection.close()
     print(f"others waited {others.worst}")
     assert max(others.worst.values()) < OTHERS_WAIT_MAX_S
+
+
+class RecordClient:
+    """A TLS client that sends its records as it likes."""
+
+    def __init__(self, port, certificates):  # noqa: F811
+        context = ssl.create_default_context(cafile=certificates["ca.crt"])
+        context.load_cert_chain(certificates["client.crt"], certificates["client.key"])
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_hostname="localhost")
+        self._until_done(self._tls.do_handshake)
+
+    def _until_done(self, step):
+        while True:
+            try:
+                done = step()
+            except ssl.SSLWantReadError:
+                done = None
+            self.socket.sendall(self._out.read())
+            if done is not None or step == self._tls.do_handshake and self._tls.version() is not None:
+                return done
+            self._in.write(self.socket.recv(1 << 16))
+
+    def record(self, text):
+        self._tls.write(text)
+        return self._out.read()
+
+    def read(self):
+        return self._until_done(lambda: self._tls.read(1 << 16))
+
+
+def test_half_records_count_as_input(server, certificates):  # noqa: F811
+    """OpenSSL has room for a whole record then."""
+    plain = redis.Redis(port=server.port)
+    clients = [RecordClient(server.options["tls-port"], certificates) for _ in range(40)]
+    for client in clients:
+        client.socket.sendall(client.record(b"PING\r\n"))
+        assert client.read() == b"+PONG\r\n"
+
+    def held():
+        return plain.info("memory")["mem_clients_normal"]
+
+    before = held()
+    halves = [client.record(b"ECHO " + b"x" * 8000 + b"\r\n") for client in clients]
+    for client, record in zip(clients, halves):
+        client.socket.sendall(record[:4000])
+    deadline = time.monotonic() + 10
+    while held() < before + len(clients) * (16 << 10) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(clients) * (16 << 10) <= held() - before <= len(clients) * (40 << 10)
+    for client, record in zip(clients, halves):
+        client.socket.sendall(record[4000:])
+        answer = b""
+        while len(answer) < 8000:
+            answer += client.read()
+        client.socket.close()
+    while held() > before + len(clients) * 1024 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert held() <= before + len(clients) * 1024

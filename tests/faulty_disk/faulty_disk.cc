@@ -7,6 +7,7 @@
 //   user.fail-change  "N CODE": the Nth call from now that changes something fails with this
 //                     errno (0: all from now on)
 //   user.fail-read    the same of reads and opens
+//   user.fail-growth  the same of those changes that take space
 //   user.fail-none    it works again
 //   user.changes      how many calls changed something; user.reads
 //
@@ -154,7 +155,7 @@ struct Calls {
     code = std::atoi(rest);
   }
 };
-Calls changes, reads;
+Calls changes, reads, growths;
 
 NodePtr root = std::make_shared<Node>(S_IFDIR | 0755);
 
@@ -216,6 +217,7 @@ int get_attributes(const char* path, struct stat* found, fuse_file_info* info) {
 
 int make_directory(const char* path, mode_t mode) {
   if (const int failed = changes.begin()) return failed;
+  if (const int failed = growths.begin()) return failed;
   const NodePtr parent = parent_of(path);
   if (!parent) return -ENOENT;
   if (parent->names_now.contains(name_of(path))) return -EEXIST;
@@ -225,6 +227,7 @@ int make_directory(const char* path, mode_t mode) {
 
 int create_file(const char* path, mode_t mode, fuse_file_info* info) {
   if (const int failed = changes.begin()) return failed;
+  if (const int failed = growths.begin()) return failed;
   const NodePtr parent = parent_of(path);
   if (!parent) return -ENOENT;
   const auto file = std::make_shared<Node>(S_IFREG | (mode & 07777));
@@ -252,6 +255,7 @@ int read_file(const char*, char* buffer, size_t size, off_t offset, fuse_file_in
 
 int write_file(const char*, const char* bytes, size_t size, off_t offset, fuse_file_info* info) {
   if (const int failed = changes.begin()) return failed;
+  if (const int failed = growths.begin()) return failed;
   Node& file = *opened(info);
   const size_t at = (info->flags & O_APPEND) != 0 ? file.now.size() : static_cast<size_t>(offset);
   write_to(file, {.at = at, .bytes = std::string(bytes, size)});
@@ -348,8 +352,10 @@ int set_attribute(const char*, const char* name, const char* value, size_t bytes
     changes.fail(how);
   } else if (what == "user.fail-read") {
     reads.fail(how);
+  } else if (what == "user.fail-growth") {
+    growths.fail(how);
   } else if (what == "user.fail-none") {
-    changes.failing = reads.failing = UINT64_MAX;
+    changes.failing = reads.failing = growths.failing = UINT64_MAX;
   } else {
     return -ENOTSUP;
   }

@@ -83,7 +83,8 @@ bool is_any_of(std::string_view name, std::initializer_list<std::string_view> na
 // the limit that keeps strings small.
 bool is_left_out(const Line& line) {
   const std::string& name = line[0];
-  if (is_any_of(name, {"debug", "migrate", "shutdown", "quit", "post", "host:", "pfselftest"})) {
+  if (is_any_of(name, {"debug", "migrate", "shutdown", "quit", "post", "host:", "pfselftest",
+                       "wait", "psync", "sync", "replconf"})) {
     return true;
   }
   if (equals_ignore_case(name, "client")) return has_word(line, "reply") || has_word(line, "kill");

@@ -10,6 +10,7 @@
 
 #include "src/check/data_check.h"
 #include "src/data/built_value.h"
+#include "src/data/change_stream.h"
 #include "src/data/collector.h"
 #include "src/data/reader_pool.h"
 #include "src/data/restored_value.h"
@@ -108,9 +109,13 @@ class Ground {
   const rdb::StoreLimits limits_;
   std::unique_ptr<data::Store> store_ = new_store();
   data::Collector collector_{*store_};
+  storage::Status opened_;
+  const std::unique_ptr<data::ChangeStream> changes_ =
+      data::ChangeStream::open(store_->engine(), "backlog", 0, /*follows=*/false, &opened_);
   data::Services services_{.store = *store_,
                            .readers = readers_,
                            .collector = collector_,
+                           .changes = *changes_,
                            .config = config_,
                            .stats = stats_};
   storage::Overlay overlay_{store_->engine(), nullptr, storage::Tier::kDisk};

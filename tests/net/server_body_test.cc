@@ -47,11 +47,33 @@ class TestBody final : public BodySource {
   int calls_ = 0;
 };
 
+// One piece, and then the next is never there.
+class EndlessBody final : public BodySource {
+ public:
+  explicit EndlessBody(BodyLog& log) : log_(log) {}
+  ~EndlessBody() override { ++log_.destroyed; }
+  void next(IoThread&, std::move_only_function<void(std::optional<std::string>)> done) override {
+    if (!std::exchange(began_, true)) return done("one piece\r\n");
+    waits_ = std::move(done);
+  }
+  bool is_endless() const override { return true; }
+
+ private:
+  BodyLog& log_;
+  bool began_ = false;
+  std::move_only_function<void(std::optional<std::string>)> waits_;
+};
+
 // BODY n and BROKEN n stream n bytes; the latter does not come to its end.
 struct BodyServer {
   BodyServer()
       : server({.on_commands = [this](Connection& connection, const BatchPtr& batch) {
           for (const Command& command : batch->commands) {
+            if (command.args[0] == "ENDLESS") {
+              connection.send_body(std::make_unique<EndlessBody>(log));
+              connection.set_idle_exempt(true);
+              continue;
+            }
             const bool broken = command.args[0] == "BROKEN";
             if (!broken && command.args[0] != "BODY") {
               answer(connection, command);
@@ -90,6 +112,20 @@ TEST_CASE("100 MB are streamed without being held", "[body]") {
   CHECK(client.receive_line() == "+PONG");
   CHECK(body.log.output_bytes_max < 1'000'000);
   CHECK(eventually([&] { return body.log.destroyed == 2; }));
+}
+
+TEST_CASE("beside an endless body commands are read, and a client that hangs up is closed",
+          "[body]") {
+  BodyServer body;
+  {
+    auto client = body.server.connect();
+    client.send("ENDLESS\r\n");
+    CHECK(client.receive_line() == "one piece");
+    client.send("PING\r\n");
+    CHECK(eventually([&] { return body.server.commands == 2; }));
+    CHECK(body.log.destroyed == 0);
+  }
+  CHECK(eventually([&] { return body.log.destroyed == 1; }));
 }
 
 TEST_CASE("a body is produced no faster than it is read", "[body]") {

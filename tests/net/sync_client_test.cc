@@ -50,6 +50,29 @@ TEST_CASE("a large argument arrives whole", "[sync client]") {
   std::string line;
   REQUIRE(client.read_line(&line, kAmpleMs));
   CHECK(line == "$300001");
+  std::string bytes;
+  REQUIRE(client.read_bytes(value.size(), &bytes, kAmpleMs));
+  CHECK(bytes == value);
+  REQUIRE(client.read_bytes(0, &bytes, kAmpleMs));
+  CHECK(bytes.empty());
+  REQUIRE(client.read_line(&line, kAmpleMs));
+  CHECK(line.empty());
+  CHECK(ends_soon([&] { CHECK_FALSE(client.read_bytes(1, &bytes, kShortMs)); }));
+}
+
+TEST_CASE("a unix socket is as good", "[sync client]") {
+  const std::string path = "/tmp/ingot-sync-client-" + std::to_string(getpid());
+  TestServer server({});
+  REQUIRE(server.server.listen({.port = 0, .unix_path = path}) == "");
+  server.server.start();
+  SyncClient client;
+  REQUIRE(client.connect_unix(path) == Reached::kYes);
+  REQUIRE(client.send("PING\r\n", kAmpleMs));
+  std::string line;
+  REQUIRE(client.read_line(&line, kAmpleMs));
+  CHECK(line == "+PONG");
+  CHECK(SyncClient().connect_unix(path + "-not") == Reached::kNot);
+  CHECK(SyncClient().connect_unix(std::string(200, 'x')) == Reached::kNot);
 }
 
 TEST_CASE("nobody there", "[sync client]") {

@@ -5,9 +5,9 @@ import errno
 import time
 
 import pytest
-from faulty_disk import mounted
 from harness import Crew, check_key_count, ingot
 from support.effort import FULL
+from support.faulty_disk import mounted
 from support.resp import CLOSED
 from support.servers import Server, self_check
 

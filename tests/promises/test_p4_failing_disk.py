@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from harness import Crew, eventually, ingot
-from support.resp import Reply
+from harness import OK, Crew, eventually, info, ingot
+from support.resp import Reply, encode
 from support.servers import self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis has no failing file system")
@@ -29,6 +29,7 @@ class Disk:
 
     def fail(self, how):
         self.path.write_text(how)
+        time.sleep(0.03)  # the server looks at it each 10 ms
 
     def heal(self):
         self.path.write_text("")
@@ -160,3 +161,52 @@ def test_a_full_disk_and_a_crash(disk):
         server.start()
         assert values(server, counters) == [counter.acknowledged for counter in counters]
         assert not refused(server)
+
+
+def test_who_waits_for_a_slow_sync(disk):
+    """WAITAOF ends with its time, its client, CLIENT UNBLOCK or the sync, whichever comes first; and with an error when that fails."""
+    def counts(reply):
+        assert reply.kind == "array", reply
+        return [part.value for part in reply.value]
+
+    def waiting():
+        return int(info(admin, "clients")["blocked_clients"])
+
+    with ingot("rocksdb", appendfsync="everysec") as server, server.client() as admin:
+        disk.fail("slow-sync")
+        with server.client() as client:
+            assert client.call("SET", "k", 0) == OK
+            assert counts(client.call("WAITAOF", 1, 0, 1)) == [0, 0]  # the sync takes half a second
+            assert counts(client.call("WAITAOF", 1, 0, 0)) == [1, 0]
+            # Others are served meanwhile, and so is what stands before and behind it in a pipeline.
+            client.send_raw(b"".join(map(encode, [("SET", "k", 1), ("WAITAOF", 1, 0, 0), ("INCR", "k"), ("GET", "k")])))
+            eventually(lambda: waiting() == 1, 10, "it waits")
+            assert admin.call("SET", "other", 1) == OK and admin.call("GET", "k").value == b"1"
+            assert client.read() == OK
+            assert counts(client.read()) == [1, 0]
+            assert [client.read().value, client.read().value] == [2, b"2"]
+        # Half of a crowd leaves.
+        crowd = [server.client() for _ in range(100)]
+        for i, client in enumerate(crowd):
+            client.send("SET", f"crowd:{i}", 1)
+            client.send("WAITAOF", 1, 0, 0)
+        for client in crowd[::2]:
+            client.close()
+        for client in crowd[1::2]:
+            assert (client.read(), counts(client.read())) == (OK, [1, 0])
+            client.close()
+        eventually(lambda: waiting() == 0, 10, "nobody waits")
+        with server.client() as client:
+            me = client.call("CLIENT", "ID").value
+            client.pipeline([("SET", "k", 3)])
+            client.send("WAITAOF", 1, 0, 0)
+            eventually(lambda: admin.call("CLIENT", "UNBLOCK", me).value == 1 or client.has_input(), 10, "unblocked")
+            assert counts(client.read()) in ([0, 0], [1, 0])
+            assert client.call("GET", "k").value == b"3"
+        with server.client() as client:
+            disk.fail("fail-sync")
+            client.send("SET", "k", 4)
+            client.send("WAITAOF", 1, 0, 0)
+            assert client.read() == OK
+            assert client.read().value.startswith(b"MISCONF")
+            assert client.call("GET", "k").value == b"4"

@@ -6,9 +6,9 @@ import time
 
 import pytest
 from diary import Diary
-from faulty_disk import mounted
 from harness import check_key_count, eventually
 from support.effort import FULL
+from support.faulty_disk import mounted
 from support.servers import Server, ServerError, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises")

@@ -10,7 +10,7 @@ import subprocess
 import threading
 
 import pytest
-from harness import OK, eventually, ingot
+from harness import OK, eventually, info, ingot
 from support.servers import Server, self_check
 
 HEALED_WITHIN_SECONDS = 15
@@ -94,3 +94,54 @@ def test_a_full_disk(engine, appendfsync, filled_by, small_disk, rng):
             for number in sets:
                 members = {member.value for member in again.call("SMEMBERS", f"set:{number}").value}
                 assert members == {b"%d:%d" % (number, i) for i in range(MEMBERS)}
+
+
+def test_a_disk_that_fills_while_all_files_are_written_anew(engine, small_disk, rng):
+    """BGREWRITEAOF fails on RocksDB and waits on LevelDB, and nothing else: no answered write is lost."""
+    options = {"engine": engine, "min-free-disk": 0, "compression": "none", "compaction-rate": "8mb"}
+    server = Server.ingot(engine, options, directory=small_disk)
+    server.log_path = pathlib.Path(f"{small_disk}.log")
+    values = {f"value:{i}": rng.randbytes(20_000) for i in range(1800)}
+
+    def persistence():
+        return info(client, "persistence")
+
+    def rewriting():
+        return persistence()["aof_rewrite_in_progress"] == "1"
+
+    def is_whole():
+        return all(client.call("GET", key).value == value for key, value in values.items())
+
+    with server:
+        with server.client(timeout=60) as client:
+            for key, value in values.items():
+                assert client.call("SET", key, value) == OK
+            assert client.call("BGREWRITEAOF").kind == "simple"
+            ballast = fill(small_disk)
+            if engine == "rocksdb":
+                eventually(lambda: not rewriting(), 60, "an end of the rewriting")
+                assert persistence()["aof_last_bgrewrite_status"] == "err"
+            else:  # which may have been faster than the disk was filled
+                assert rewriting() or persistence()["aof_last_bgrewrite_status"] == "ok"
+            assert is_whole()
+        assert server.stop() == 0  # it does not wait for space
+        ballast.unlink()
+        server.start()
+        with server.client(timeout=60) as client:
+            assert is_whole()
+            client.call("CONFIG", "SET", "compaction-rate", 0)
+            for key in list(values)[::2]:
+                eventually(lambda: not refused(client.call("DEL", key)), HEALED_WITHIN_SECONDS, "DEL")
+                del values[key]
+            assert client.call("BGREWRITEAOF").kind == "simple"
+            ballast = fill(small_disk)
+            assert is_whole()
+            ballast.unlink()
+            eventually(lambda: not refused(client.call("SET", "new", "v")), HEALED_WITHIN_SECONDS, "a write")
+            eventually(lambda: not rewriting(), 60, "an end of the second one")
+            assert client.call("BGREWRITEAOF").kind == "simple"
+            eventually(lambda: not rewriting(), 60, "an end of the third one")
+            assert persistence()["aof_last_bgrewrite_status"] == "ok"
+        server.restart(kill=True)
+        with server.client(timeout=60) as client:
+            assert is_whole() and client.call("DBSIZE").value == len(values) + 1

@@ -4,7 +4,7 @@ import random
 import time
 
 import pytest
-from harness import MB, Crew, eventually, ingot, memory, until_answered
+from harness import MB, Crew, eventually, info, ingot, memory, until_answered
 from support.effort import FULL
 from support.resp import CLOSED
 from support.servers import engines
@@ -191,6 +191,53 @@ def test_scripts_are_killed(how):
         assert admin.call("SCRIPT", "KILL").value.startswith(b"NOTBUSY")
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 10])
+def test_endless_reading_scripts_hold_up_nobody(threads):
+    """They take the places of scripts alone, and a script that finds none is answered BUSY after a while."""
+    function = """#!lua name=l
+redis.register_function{function_name='f', callback=function() while true do end end, flags={'no-writes'}}"""
+    with ingot(busy_reply_threshold=500, reader_threads=threads) as server, server.client(timeout=20) as admin:
+        assert admin.call("FUNCTION", "LOAD", function).value == b"l"
+        admin.pipeline([("SET", f"k{i}", i) for i in range(100)])
+        running = [Running(server, "EVAL_RO", "while true do end", 0) for _ in range(threads + 1)]
+        running += [Running(server, "FCALL_RO", "f", 0) for _ in range(threads + 1)]
+        until_answered(admin, b"BUSY", "EVAL_RO", "return 'before them'", 0)
+        # What is long, what is short, what compiles, what writes.
+        assert len(admin.call("KEYS", "*").value) == 100
+        assert admin.call("CLIENT", "LIST").text().count("cmd=eval_ro") == threads + 1
+        assert admin.call("MGET", *(f"k{i}" for i in range(100))).value[99].value == b"99"
+        assert admin.call("FUNCTION", "LOAD", "REPLACE", function).value == b"l"
+        assert len(admin.call("SCRIPT", "LOAD", "return 2").value) == 40
+        assert admin.call("EVAL", "return redis.call('INCR', 'n')", 0).value == 1
+        assert admin.call("SUNIONSTORE", "t", "none").value == 0
+        for script in (("EVAL_RO", "return 1", 0), ("FCALL_RO", "f", 0), ("EVAL", "#!lua flags=no-writes\nreturn 1", 0)):
+            refused = admin.call(*script).value
+            assert refused.startswith(b"BUSY Redis is busy running a script. You can only call SCRIPT KILL"), script
+        refused = admin.pipeline([("MULTI",), ("GET", "k1"), ("EVAL_RO", "return 1", 0), ("EXEC",)])
+        assert refused[-1].value.startswith(b"EXECABORT Transaction discarded because of: BUSY Redis is busy")
+        assert admin.call("GET", "k1").value == b"1"
+        # Fewer threads: nobody waits for those that are at it.
+        assert admin.call("CONFIG", "SET", "reader-threads", 1).value == b"OK"
+        assert len(admin.call("KEYS", "*").value) == 101
+        ended = set()
+        until_answered(admin, b"OK", "SCRIPT", "KILL")
+        while len(ended) < len(running):  # some get their turn only when others are killed
+            for kind in ("SCRIPT", "FUNCTION"):
+                admin.call(kind, "KILL")
+            ended |= {each for each in running if each not in ended and each.client.has_input()}
+        replies = [each.reply().value for each in running]
+        assert all(b"Script killed by user" in reply or reply.startswith(b"BUSY") for reply in replies), replies
+        assert admin.call("EVAL_RO", "return redis.call('GET', 'k1')", 0).value == b"1"
+        assert info(admin, "stats")["total_error_replies"] != "0"
+
+
+def test_short_reading_scripts_are_not_busy():
+    """Many that wait for each other for longer than the threshold, because there are so many."""
+    with ingot(busy_reply_threshold=50, reader_threads=2) as server, server.client(timeout=60) as client:
+        script = "local x = 0 for i = 1, 2e5 do x = x + i end return 1"
+        assert {reply.value for reply in client.pipeline([("EVAL_RO", script, 0)] * 200)} == {1}
+
+
 def test_what_has_written_is_not_killed():
     with ingot(busy_reply_threshold=100) as server, server.client() as admin:
         running = Running(server, "EVAL", "redis.call('SET', 'x', 1) for i = 1, 3e8 do end return 'end'", 0)
@@ -199,7 +246,8 @@ def test_what_has_written_is_not_killed():
         assert admin.call("SHUTDOWN").value.startswith(b"BUSY")
         assert running.reply().value == b"end"
         Running(server, "EVAL", "redis.call('SET', 'x', 2) while true do end", 0)
-        until_answered(admin, b"UNKILLABLE", "SCRIPT", "KILL")
+        until_answered(admin, b"BUSY", "GET", "x")  # killed sooner, it might not have written
+        assert admin.call("SCRIPT", "KILL").value.startswith(b"UNKILLABLE")
         admin.send("SHUTDOWN", "NOSAVE")
         assert server.wait() == 0
         server.start()
@@ -208,10 +256,11 @@ def test_what_has_written_is_not_killed():
 
 
 def test_sigterm_ends_a_script():
-    with ingot() as server:
+    with ingot(busy_reply_threshold=100) as server:
         with server.client() as client:
             Running(server, "EVAL", "redis.call('SET', 'x', 1) while true do end", 0)
-            until_answered(client, b"UNKILLABLE", "SCRIPT", "KILL")
+            until_answered(client, b"BUSY", "GET", "x")
+            assert client.call("SCRIPT", "KILL").value.startswith(b"UNKILLABLE")
         assert server.stop() == 0
 
 
@@ -237,6 +286,22 @@ def test_the_caller_leaves():
         running = Running(server, "EVAL", "for i = 1, 1e8 do end redis.call('SET', 'x', 1)", 0)
         running.client.close()
         eventually(lambda: client.call("GET", "x").value == b"1", 30, "the script has run")
+
+
+def test_the_callers_of_reading_scripts_leave():
+    """What only they wanted to know is not found out: their scripts end, and leave their places to others."""
+    with ingot(busy_reply_threshold=60_000, reader_threads=4) as server, server.client(timeout=30) as client:
+        running = [Running(server, "EVAL_RO", script, 0) for script in ENDLESS]
+        running += [Running(server, "EVAL", "#!lua flags=no-writes\n" + script, 0) for script in ENDLESS]
+        transaction = Running(server, "MULTI")
+        for command in (("GET", "x"), ("EVAL_RO", ENDLESS[1], 0), ("GET", "x"), ("EXEC",)):
+            transaction.client.send(*command)
+        eventually(lambda: client.call("CLIENT", "LIST").text().count("cmd=eval") == 2 * len(ENDLESS), 20, "they run")
+        for each in (*running, transaction):
+            each.client.close()
+        assert client.call("EVAL_RO", "return 'free'", 0).value == b"free"
+        eventually(lambda: client.call("SCRIPT", "KILL").value.startswith(b"NOTBUSY"), 20, "all have ended")
+        eventually(lambda: info(client, "clients")["connected_clients"] == "1", 20, "nobody is left")
 
 
 BOMBS = [

@@ -372,7 +372,7 @@ TEST_CASE("a walk through a dead keyspace goes on where a crash ended it") {
     }
   });
   data.drop_keyspace(3);
-  data.engine().fail_after(4);  // some of the pieces
+  data.engine().fail_after(5);  // ids of both kinds are reserved, then some of the pieces
   data.collector().start();
   eventually([&] { return data.engine().failed(); });
   data.collector().stop();

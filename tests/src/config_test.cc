@@ -185,8 +185,8 @@ TEST_CASE("what is wrong with a file is told as Redis tells it", "[config]") {
        {"bind \"a b\"", 1, "bind \"a b\"", "Invalid bind address"},
        {"dir /nonexistent", 1, "dir /nonexistent", "No such file or directory"},
        {"replicaof a b", 1, "replicaof a b", "Invalid master port"},
-       {"slaveof a 1", 1, "slaveof a 1",
-        "Ingot cannot follow a master yet, and would take writes as one itself"},
+       {"slaveof a 65536", 1, "slaveof a 65536", "Invalid master port"},
+       {"slaveof a", 1, "slaveof a", "wrong number of arguments"},
        {"cluster-enabled yes", 1, "cluster-enabled yes", "Ingot does not serve cluster mode yet"},
        {"tls-port 65536", 1, "tls-port 65536", "argument must be between 0 and 65535 inclusive"},
        {"sentinel monitor", 1, "sentinel monitor", "sentinel directive while not in sentinel mode"},
@@ -460,7 +460,7 @@ TEST_CASE("CONFIG REWRITE changes lines in place and adds what is new", "[config
       "client-output-buffer-limit replica 1mb 0 0\n"
       "client-output-buffer-limit pubsub 32mb 8mb 60\n"
       "dir \"" +
-      real_dir + "\"\nslowlog-max-len 5\nsave 1 2\nmasterauth \"x\\ny\"\n";
+      real_dir + "\"\nmasterauth \"x\\ny\"\nslowlog-max-len 5\nsave 1 2\n";
   CHECK(server.rewritten() == expected);
   CHECK(server.rewritten() == expected);
   CHECK(std::filesystem::status(server.config.file()).permissions() ==

@@ -45,10 +45,15 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
       std::move(engine), 16, [this] { return now_ms.load(); }, &status);
   INGOT_CHECK(status.ok());
   collector_ = std::make_unique<data::Collector>(*store_);
+  changes_ = data::ChangeStream::open(store_->engine(), backlog_.file("backlog"),
+                                      /*backlog_bytes=*/1 << 20,
+                                      /*follows=*/false, &status);
+  INGOT_CHECK(status.ok());
   readers_ = std::make_unique<data::ReaderPool>(readers);
   services_.reset(new exec::Services{.data = {.store = *store_,
                                               .readers = *readers_,
                                               .collector = *collector_,
+                                              .changes = *changes_,
                                               .config = config_,
                                               .stats = stats_},
                                      .clients = clients_,
@@ -59,7 +64,9 @@ InProcess::InProcess(std::unique_ptr<storage::Engine> engine, int readers) {
                                      .tracking = tracking_,
                                      .couriers = couriers_,
                                      .scripts = scripts_,
-                                     .pause = pause_});
+                                     .pause = pause_,
+                                     .replicas = replicas_,
+                                     .following = following_});
   net::IoThread* const thread = &thread_;
   couriers_.serve({&thread, 1});
   writer_ = std::make_unique<exec::Writer>(*services_, exec::FsyncPolicy::kNever);

@@ -15,12 +15,15 @@
 #include "src/access/users.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
+#include "src/contract/replicas.h"
 #include "src/contract/running_server.h"
 #include "src/contract/table.h"
+#include "src/data/change_stream.h"
 #include "src/data/collector.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
 #include "src/exec/client_pause.h"
+#include "src/exec/following.h"
 #include "src/exec/services.h"
 #include "src/exec/session.h"
 #include "src/exec/writer.h"
@@ -29,6 +32,7 @@
 #include "src/settings/config.h"
 #include "src/types/key_cursor.h"
 #include "storage/engine.h"
+#include "tests/storage/temporary_directory.h"
 
 namespace ingot::test {
 
@@ -51,7 +55,9 @@ class FakeThread : public net::IoThread {
 
 class StubServer : public contract::RunningServer {
  public:
-  void request_shutdown() override {}
+  std::unique_ptr<net::BodySource> request_shutdown(bool) override { return nullptr; }
+  bool call_off_shutdown() override { return false; }
+  std::optional<int64_t> shutdown_left_ms() const override { return std::nullopt; }
   storage::Status flush_engine() override { return {}; }
   std::string info(types::KeyReader&, std::span<const std::string_view>) override { return {}; }
   metrics::Stats& stats() override { return stats_; }
@@ -59,6 +65,18 @@ class StubServer : public contract::RunningServer {
   void unwatch(uint64_t client_id) override { writer->unwatch(client_id); }
   void set_active_expire(bool active) override { writer->set_active_expire(active); }
   types::KeyCursors& cursors() override { return cursors_; }
+  std::unique_ptr<net::BodySource> follow(contract::Client&, contract::FollowRequest,
+                                          std::string*) override {
+    return nullptr;
+  }
+  contract::Replicas& replicas() override { return replicas_; }
+  bool follow_master(std::string, int) override { return true; }
+  void follow_nobody() override {}
+  std::string fail_over(contract::FailoverRequest) override { return {}; }
+  bool abort_failover() override { return false; }
+  std::string_view failover_state() const override { return "no-failover"; }
+  std::optional<contract::MasterLink> master_link() const override { return std::nullopt; }
+  int64_t stream_offset() const override { return 0; }
   int64_t now_ms() const override { return 0; }
   storage::Status save() override { return {}; }
   bool save_in_background() override { return true; }
@@ -81,6 +99,7 @@ class StubServer : public contract::RunningServer {
 
  private:
   types::KeyCursors cursors_;
+  contract::Replicas replicas_;
   std::string text_;
   metrics::Stats stats_{0};
 };
@@ -95,6 +114,7 @@ class InProcess {
 
   std::atomic<int64_t> now_ms{1'700'000'000'000};
   exec::Services& services() { return *services_; }
+  exec::Writer& writer() { return *writer_; }
 
  private:
   friend class InProcessClient;
@@ -109,7 +129,11 @@ class InProcess {
   exec::Couriers couriers_{channels_, tracking_, clients_};
   script::Scripts scripts_;
   exec::ClientPause pause_;
+  contract::Replicas replicas_;
+  exec::Following following_;
+  storage::TemporaryDirectory backlog_;
   std::unique_ptr<data::Store> store_;
+  std::unique_ptr<data::ChangeStream> changes_;
   std::unique_ptr<data::Collector> collector_;
   std::unique_ptr<data::ReaderPool> readers_;
   std::unique_ptr<exec::Services> services_;

@@ -34,6 +34,7 @@ struct Gated {
     storage::Status status;
     server.services().data.store.ids().next(&status);
     REQUIRE(status.ok());
+    REQUIRE(server.services().data.store.filling().snapshot().failure.ok());
   }
   ~Gated() {
     for (auto* gate :

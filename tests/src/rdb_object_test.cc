@@ -196,6 +196,27 @@ TEST_CASE("rdb: compressed strings come to no more than they may", "[rdb]") {
   CHECK(too_large);
 }
 
+TEST_CASE("rdb: what many short strings take is counted, too", "[rdb]") {
+  constexpr size_t kStrings = 10'000;
+  const auto many = std::vector<std::string>(kStrings, "1");
+  Set numbers{.members = {}, .compact = GENERATE(true, false)};
+  SortedSet sorted{.members = {}, .compact = numbers.compact};
+  Hash hash{.fields = {}, .compact = numbers.compact};
+  for (size_t i = 0; i < kStrings; ++i) {
+    numbers.members.push_back(std::to_string(i));
+    sorted.members.emplace_back(std::to_string(i), 1);
+    hash.fields.emplace_back(std::to_string(i), "1");
+  }
+  for (const Object& object : {Object(List(many)), Object(numbers), Object(sorted), Object(hash)}) {
+    const std::string payload = encode_payload(object);
+    bool too_large = false;
+    CHECK(decode_payload(payload, 150 * kStrings, &too_large));
+    CHECK_FALSE(too_large);
+    CHECK_FALSE(decode_payload(payload, 30 * kStrings, &too_large));
+    CHECK(too_large);
+  }
+}
+
 TEST_CASE("rdb: damaged payloads are refused or read, never more", "[rdb]") {
   std::vector<std::string> bodies;
   for (const std::string_view hex : {kStringDump, kCompressedDump, kListDump, kIntsetDump,

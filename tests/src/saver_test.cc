@@ -4,6 +4,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -24,9 +25,10 @@ class Saved {
                                      {.path = directory_.file("data"), .cache_bytes = 16 << 20})
                     .first),
         stats_(0),
-        saver_(*engine_, stats_, path(), 77) {}
+        saver_(*engine_, stats_, 77) {}
 
   std::string path() const { return directory_.file("dump.rdb.checkpoint"); }
+  CheckpointPlan plan(uint64_t keep = 1) const { return {.path = path(), .keep = keep}; }
   metrics::Stats& stats() { return stats_; }
   Saver& saver() { return saver_; }
   void put(const std::string& value) {
@@ -35,10 +37,11 @@ class Saved {
     REQUIRE(engine_->write(*batch, storage::Durability::kBuffered).ok());
   }
   // What a server that was started on a copy of the checkpoint would find.
-  std::string saved() {
+  std::string saved(const std::string& suffix = "") {
     const std::string copy = directory_.file("copy");
     fs::remove_all(copy);
-    fs::copy(path(), copy, fs::copy_options::recursive);
+    if (!fs::exists(path() + suffix)) return "no checkpoint";
+    fs::copy(path() + suffix, copy, fs::copy_options::recursive);
     const storage::EngineOptions options{.path = copy, .cache_bytes = 16 << 20};
     CHECK(storage::open_engine("leveldb", options).second.code() ==
           storage::Status::Code::kInvalid);
@@ -68,7 +71,7 @@ TEST_CASE("each save replaces the last one") {
   CHECK(saver.last_duration_s() == -1);
   data.put("one");
   metrics::add(data.stats().changes_since_save, 3);
-  REQUIRE(saver.save().ok());
+  REQUIRE(saver.save(data.plan()).ok());
   CHECK(data.saved() == "one");
   CHECK(data.stats().changes_since_save == 0);
   CHECK(data.stats().saves == 1);
@@ -76,13 +79,74 @@ TEST_CASE("each save replaces the last one") {
   CHECK(saver.last_duration_s() == -1);  // of BGSAVE
 
   data.put("two");
-  REQUIRE(saver.save_in_background());
+  REQUIRE(saver.save_in_background(data.plan()));
   data.wait();
   CHECK(saver.last_save_ok());
   CHECK(data.saved() == "two");
   CHECK(saver.last_duration_s() >= 0);
   CHECK_FALSE(fs::exists(data.path() + ".new"));
-  CHECK_FALSE(fs::exists(data.path() + ".old"));
+  CHECK_FALSE(fs::exists(data.path() + ".1"));
+}
+
+TEST_CASE("as many checkpoints stay as are to be kept") {
+  Saved data("rocksdb");
+  const auto save = [&](const std::string& value, uint64_t keep) {
+    data.put(value);
+    REQUIRE(data.saver().save(data.plan(keep)).ok());
+  };
+  for (const char* value : {"one", "two", "three", "four"}) save(value, 3);
+  CHECK(data.saved() == "four");
+  CHECK(data.saved(".1") == "three");
+  CHECK(data.saved(".2") == "two");
+  CHECK(data.saved(".3") == "no checkpoint");
+
+  fs::remove_all(data.path() + ".1");  // by hand: the gap closes
+  fs::create_directory(data.path() + ".1x");
+  save("five", 3);
+  CHECK(data.saved(".1") == "four");
+  CHECK(data.saved(".2") == "two");
+
+  fs::rename(data.path() + ".2", data.path() + ".7");  // one that nobody would come to
+  save("six", 1);
+  CHECK(data.saved() == "six");
+  CHECK(data.saved(".1") == "no checkpoint");
+  CHECK(data.saved(".7") == "no checkpoint");
+  CHECK(fs::exists(data.path() + ".1x"));  // not ours
+}
+
+TEST_CASE("a save that fails at the end leaves all checkpoints") {
+  Saved data("rocksdb");
+  data.put("one");
+  REQUIRE(data.saver().save(data.plan(2)).ok());
+  data.put("two");
+  REQUIRE(data.saver().save(data.plan(2)).ok());
+  data.put("three");
+  // A file where RocksDB makes the directory.
+  std::ofstream(data.path() + ".new.tmp") << "x";
+  CHECK_FALSE(data.saver().save(data.plan(2)).ok());
+  CHECK(data.saved() == "two");
+  CHECK(data.saved(".1") == "one");
+}
+
+TEST_CASE("what only checkpoints have is counted once") {
+  storage::TemporaryDirectory directory;
+  const std::string path = directory.file("checkpoint");
+  CHECK(measure_checkpoints(path).count == 0);
+  const auto write = [](const std::string& file) {
+    std::ofstream(file) << std::string(100'000, 'x');
+  };
+  for (const std::string suffix : {"", ".1", ".new"}) fs::create_directory(path + suffix);
+  write(directory.file("live"));
+  fs::create_hard_link(directory.file("live"), path + "/live");
+  CHECK(measure_checkpoints(path).count == 2);
+  CHECK(measure_checkpoints(path).bytes == 0);
+  write(path + "/dead");
+  const uint64_t alone = measure_checkpoints(path).bytes;
+  CHECK(alone >= 100'000);
+  fs::create_hard_link(path + "/dead", path + ".1/dead");
+  CHECK(measure_checkpoints(path).bytes == alone);
+  fs::remove(directory.file("live"));
+  CHECK(measure_checkpoints(path).bytes == 2 * alone);
 }
 
 #endif
@@ -106,11 +170,12 @@ TEST_CASE("there is one save at a time, and a failed one changes nothing") {
   SlowEngine engine;
   metrics::Stats stats(0);
   metrics::add(stats.changes_since_save, 3);
-  Saver saver(engine, stats, path, 77);
-  REQUIRE(saver.save_in_background());
+  Saver saver(engine, stats, 77);
+  const CheckpointPlan plan{.path = path};
+  REQUIRE(saver.save_in_background(plan));
   CHECK(saver.saving());
-  CHECK_FALSE(saver.save_in_background());
-  CHECK(saver.save().code() == storage::Status::Code::kBusy);
+  CHECK_FALSE(saver.save_in_background(plan));
+  CHECK(saver.save(plan).code() == storage::Status::Code::kBusy);
   CHECK(saver.last_save_ok());
   engine.go_on = true;
   while (saver.saving()) std::this_thread::yield();
@@ -119,7 +184,7 @@ TEST_CASE("there is one save at a time, and a failed one changes nothing") {
   CHECK(stats.changes_since_save == 3);
   CHECK(stats.saves == 0);
   CHECK(fs::exists(path));
-  CHECK(saver.save().code() == storage::Status::Code::kNoSpace);
+  CHECK(saver.save(plan).code() == storage::Status::Code::kNoSpace);
 }
 
 TEST_CASE("an engine without checkpoints is made durable instead") {
@@ -129,7 +194,7 @@ TEST_CASE("an engine without checkpoints is made durable instead") {
   Saved data(GENERATE(std::string("leveldb"), std::string("memory")));
 #endif
   data.put("one");
-  CHECK(data.saver().save().ok());
+  CHECK(data.saver().save(data.plan()).ok());
   CHECK(data.saver().last_save_ok());
   CHECK_FALSE(fs::exists(data.path()));
 }

@@ -22,6 +22,7 @@ class FakeCaller : public contract::CommandCaller {
     return true;
   }
   Place place() const override { return Place::kWriter; }
+  std::string begin_refusal(bool, bool) const override { return {}; }
   uint64_t seed() override { return 1; }
   std::optional<bool> allows(contract::Args) const override { return std::nullopt; }
 

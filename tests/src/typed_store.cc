@@ -25,7 +25,8 @@ void TypedStore::open() {
     REQUIRE(status.ok());
     engine_ = std::make_unique<storage::FailingEngine>(std::move(engine));
   }
-  cache_.clear();
+  cache_.set_capacity(0);  // which empties it
+  cache_.set_capacity(1 << 20);
   overlay_ = std::make_unique<storage::Overlay>(*engine_, nullptr, storage::Tier::kDisk,
                                                 caches_ ? &cache_ : nullptr);
   at(now_ms_);

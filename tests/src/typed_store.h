@@ -141,7 +141,7 @@ class TypedStore {
   }
 
  private:
-  class Ids : public CollectionIds {
+  class Ids : public FreshIds {
    public:
     storage::CollectionId next(storage::Status* /*failure*/) override { return next_++; }
 

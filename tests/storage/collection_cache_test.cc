@@ -164,12 +164,12 @@ TEST_CASE("a probe walks over what its record's revision holds", "[collection_ca
   REQUIRE(engine.put(Space::kData, element("a"), "1").ok());
   REQUIRE(engine.put(Space::kData, element("b"), "2").ok());
   const auto change = [&] {
-    records.begin_change({Space::kMeta, "k"});
+    const auto changing = records.begin_change({Space::kMeta, "k"});
     auto batch = engine->new_batch();
     batch->put(Space::kData, element("b"), "changed");
     batch->put(Space::kMeta, "k", record_of(2));
     REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
-    records.end_change({Space::kMeta, "k"}, record_of(2));
+    records.end_change({Space::kMeta, "k"}, changing, record_of(2));
   };
   CHECK(walk(*engine, records, images) == "<snapshot>");
 

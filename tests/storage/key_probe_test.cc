@@ -31,12 +31,12 @@ TEST_CASE("a probe's lookups of a key and its elements are of one state, or it s
   const HashedKey record(Space::kMeta, "k");
   const HashedKey element(Space::kData, "e1");
   const auto change = [&] {
-    cache.begin_change(record);
-    cache.begin_change(element);
+    const auto changing_record = cache.begin_change(record);
+    const auto changing_element = cache.begin_change(element);
     REQUIRE(engine.put(Space::kData, "e1", "changed").ok());
     REQUIRE(engine.put(Space::kMeta, "k", record_of(2)).ok());
-    cache.end_change(record, record_of(2));
-    cache.end_change(element, "changed");
+    cache.end_change(record, changing_record, record_of(2));
+    cache.end_change(element, changing_element, "changed");
   };
   std::string value;
   for (const bool is_cached : {false, true}) {
@@ -69,9 +69,9 @@ TEST_CASE("a probe's lookups of a key and its elements are of one state, or it s
     CHECK_FALSE(probe.confirm());
   }
   SECTION("removed meanwhile") {
-    cache.begin_change(record);
+    const auto changing = cache.begin_change(record);
     REQUIRE(engine.remove(Space::kMeta, "k").ok());
-    cache.end_change(record, "");
+    cache.end_change(record, changing, "");
     CHECK(probe.get(Space::kData, "e1", &value));
     CHECK_FALSE(probe.confirm());
   }

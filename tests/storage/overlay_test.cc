@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "storage/memory/memory_engine.h"
 #include "storage/record_cache.h"
@@ -46,6 +48,26 @@ struct Fixture {
     }
     return found;
   }
+};
+
+// Keeps what it is told, in order.
+struct RecordingBatch : Batch {
+  struct Told {
+    Space space;
+    std::string key;
+    std::string value;  // empty: removed
+    auto operator<=>(const Told&) const = default;
+  };
+  void put(Space space, std::string_view key, std::string_view value) override {
+    told.push_back({space, std::string(key), std::string(value)});
+  }
+  void remove(Space space, std::string_view key) override {
+    told.push_back({space, std::string(key), {}});
+  }
+  void clear() override { told.clear(); }
+  size_t bytes() const override { return 0; }
+
+  std::vector<Told> told;
 };
 
 std::string some_key(std::mt19937& random) {
@@ -273,4 +295,40 @@ TEST_CASE("what is read ahead is in the cache, some kilobytes of it", "[overlay]
   heard = 0;
   overlay.read_ahead(Space::kData, "100", "200", [&](std::string_view) { ++heard; });
   CHECK(heard < 40);
+}
+
+TEST_CASE("a group is written in the order of its keys, whatever their length", "[overlay]") {
+  std::mt19937 random(1);
+  Fixture fixture;
+  std::set<RecordingBatch::Told> expected;
+  for (int i = 0; i < 3000; ++i) {
+    // Many share eight bytes, or sixteen, or end within them, in a zero or not.
+    std::string key(random() % 20, random() % 4 == 0 ? '\0' : 'k');
+    for (uint32_t more = random() % 3; more > 0; --more) {
+      key.push_back(static_cast<char>(random() % 3 == 0 ? 0 : random()));
+    }
+    const Space space = random() % 2 == 0 ? Space::kData : Space::kMeta;
+    fixture.overlay.put(space, key, "value");
+    expected.insert({space, key, "value"});
+  }
+  RecordingBatch batch;
+  fixture.overlay.write_to(&batch);
+  CHECK(batch.told == std::vector<RecordingBatch::Told>(expected.begin(), expected.end()));
+}
+
+TEST_CASE("what came and went within a group is not written", "[overlay]") {
+  Fixture fixture;
+  fixture.overlay.put_new(Space::kData, "came and went", "1");
+  fixture.overlay.put_new(Space::kData, "new", "1");
+  fixture.overlay.put(Space::kData, "perhaps older", "1");
+  fixture.overlay.remove(Space::kData, "came and went");
+  const Overlay::Savepoint before = fixture.overlay.savepoint();
+  fixture.overlay.remove(Space::kData, "new");
+  fixture.overlay.rollback(before);
+  fixture.overlay.remove(Space::kData, "perhaps older");
+  RecordingBatch batch;
+  fixture.overlay.write_to(&batch);
+  const std::vector<RecordingBatch::Told> expected = {{Space::kData, "new", "1"},
+                                                      {Space::kData, "perhaps older", ""}};
+  CHECK(batch.told == expected);
 }

@@ -27,8 +27,7 @@ RecordCache::Ticket miss(RecordCache& cache, std::string_view key) {
 }
 
 void commit(RecordCache& cache, std::string_view key, std::string_view value) {
-  cache.begin_change(name(key));
-  cache.end_change(name(key), value);
+  cache.end_change(name(key), cache.begin_change(name(key)), value);
 }
 
 }  // namespace
@@ -48,12 +47,12 @@ TEST_CASE("a record is cached by a read or by a commit", "[record_cache]") {
 TEST_CASE("a read that a commit has overtaken is not cached", "[record_cache]") {
   RecordCache cache(1 << 20);
   const RecordCache::Ticket before = miss(cache, "k");
-  cache.begin_change(name("k"));
+  const auto changing = cache.begin_change(name("k"));
   const RecordCache::Ticket during = miss(cache, "k");
   cache.fill(name("k"), "old", before);
   cache.fill(name("k"), "old", during);
   CHECK(cached(cache, "k") == "absent");
-  cache.end_change(name("k"), "");
+  cache.end_change(name("k"), changing, "");
   cache.fill(name("k"), "old", before);
   cache.fill(name("k"), "old", during);
   CHECK(cached(cache, "k") == "absent");
@@ -62,10 +61,24 @@ TEST_CASE("a read that a commit has overtaken is not cached", "[record_cache]") 
 TEST_CASE("a cached record is gone while it changes", "[record_cache]") {
   RecordCache cache(1 << 20);
   commit(cache, "k", "old");
-  cache.begin_change(name("k"));
+  const auto changing = cache.begin_change(name("k"));
   CHECK(cached(cache, "k") == "absent");
-  cache.end_change(name("k"), "new");
+  cache.end_change(name("k"), changing, "new");
   CHECK(cached(cache, "k") == "new");
+}
+
+TEST_CASE("what is changing stays, however many come meanwhile", "[record_cache]") {
+  RecordCache cache(64 << 10);
+  commit(cache, "k", "old");
+  const auto changing = cache.begin_change(name("k"));
+  for (int i = 0; i < 5000; ++i) {
+    cache.add(name("other" + std::to_string(i)), std::string(100, 'x'));
+  }
+  const uint64_t capacity = GENERATE(uint64_t{64 << 10}, uint64_t{0});
+  cache.set_capacity(capacity);
+  cache.end_change(name("k"), changing, "new");
+  CHECK(cached(cache, "k") == (capacity == 0 ? "absent" : "new"));
+  CHECK(cache.bytes() <= capacity);
 }
 
 TEST_CASE("a key of one space is not that of another", "[record_cache]") {
@@ -119,9 +132,9 @@ TEST_CASE("concurrent readers see a record only move forward", "[record_cache]")
   };
   std::thread first(read), second(read);
   for (int i = 1; i <= 20000; ++i) {
-    cache.begin_change(name("k"));
+    const auto changing = cache.begin_change(name("k"));
     engine = i;
-    cache.end_change(name("k"), i % 2 == 0 ? std::to_string(i) : "");
+    cache.end_change(name("k"), changing, i % 2 == 0 ? std::to_string(i) : "");
   }
   done = true;
   first.join();

@@ -16,11 +16,9 @@ if str(ROOT / "tests") not in sys.path:
 from support.servers import Server  # noqa: E402  (needs the path set above)
 
 FILE = ROOT / "docs" / "commands.md"
-REPLICATION = "replication is not there yet"
 CLUSTER = "cluster mode is not there yet"
 # Why Ingot does not have a command: by its name, or by that of its container.
 MISSING = {
-    "failover": REPLICATION, "psync": REPLICATION, "replconf": REPLICATION, "sync": REPLICATION,
     "asking": CLUSTER, "cluster": CLUSTER,
 }  # fmt: skip
 # Of a command that is there and refuses what it is for.
@@ -28,9 +26,7 @@ PARTS = {
     "module|load": "fails: modules are code for Redis' own address space",
     "module|loadex": "fails as MODULE LOAD does",
     "module|unload": "fails: no module is loaded",
-    "replicaof": "only `NO ONE`: " + REPLICATION,
     "script|debug": "only `NO`: there is no debugger for scripts",
-    "slaveof": "only `NO ONE`: " + REPLICATION,
     "restore-asking": "as RESTORE: " + CLUSTER,
 }
 HEAD = """\

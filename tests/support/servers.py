@@ -39,7 +39,7 @@ SANITIZER_REPORT = re.compile(r"ERROR: (Address|Leak)Sanitizer|AddressSanitizer:
                               r"|WARNING: ThreadSanitizer|: runtime error: ")  # fmt: skip
 INGOT_ONLY_OPTIONS = (
     "engine", "cache-size", "max-disk", "min-free-disk", "ignore-redis-files", "bloom-bits", "compression",
-    "compaction-threads", "compaction-rate", "direct-reads", "inline-max-bytes", "reader-threads", "key-count",
+    "compaction-threads", "compaction-rate", "backup-keep", "direct-reads", "inline-max-bytes", "reader-threads", "key-count",
 )  # fmt: skip
 
 
@@ -83,6 +83,7 @@ class Server:
         self.options = {key: value for key, value in options.items() if value is not None}
         self.conf = conf
         self.name = name or os.path.basename(binary)
+        self.host = "127.0.0.1"
         self.port = None
         self.process = None
         self._own_directory = directory is None
@@ -157,7 +158,7 @@ class Server:
     def answers(self):
         """Whether PING gets PONG (or NOAUTH, from a server with a password) right now."""
         try:
-            with Client(self.port, timeout=2.0) as client:
+            with Client(self.port, self.host, timeout=2.0) as client:
                 reply = client.call("PING")
         except Exception:
             return False
@@ -167,7 +168,7 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def client(self, protocol=2, timeout=10.0):
-        return Client(self.port, protocol=protocol, timeout=timeout)
+        return Client(self.port, self.host, protocol=protocol, timeout=timeout)
 
     def signal(self, number):
         self.process.send_signal(number)

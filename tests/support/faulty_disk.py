@@ -2,30 +2,41 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import tempfile
+import time
 
 import pytest
-from harness import eventually
 from support.servers import ROOT
 
 PROGRAM = ROOT / "build" / "release" / "tests" / "faulty_disk"
+MOUNT_SECONDS = 10
 
 
 class FaultyDisk:
-    def __init__(self, folder):
+    def __init__(self, folder, process):
         self.folder = folder
+        self._process = process
 
     def power_loss(self, seed):
         """Whoever uses the files has been killed before."""
         os.setxattr(self.folder, "user.power-loss", b"%d" % seed)
 
     def fail(self, kind, number, code):
-        """The call of this number, from now on, fails with this errno; 0: all from now on. kind: change, read."""
+        """The call of this number, from now on, fails with this errno; 0: all from now on. kind: change, read,
+        growth (changes that take space)."""
         os.setxattr(self.folder, f"user.fail-{kind}", b"%d %d" % (number, code))
 
     def heal(self):
         os.setxattr(self.folder, "user.fail-none", b"-")
+
+    def hang(self):
+        """No call returns before resume()."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._process.send_signal(signal.SIGCONT)
 
     def calls(self, kind):
         """How many there were so far."""
@@ -39,10 +50,13 @@ def mounted():
     with tempfile.TemporaryDirectory(prefix="ingot-test-") as folder:
         process = subprocess.Popen([PROGRAM, folder, "-f", "-s"])
         try:
-            eventually(lambda: os.path.ismount(folder) or process.poll() is not None, 10, "mounted")
+            deadline = time.monotonic() + MOUNT_SECONDS
+            while not os.path.ismount(folder) and process.poll() is None:
+                assert time.monotonic() < deadline, "not mounted"
+                time.sleep(0.01)
             if process.poll() is not None:
                 pytest.skip("file systems cannot be mounted here (FUSE)")
-            yield FaultyDisk(folder)
+            yield FaultyDisk(folder, process)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 subprocess.run(["fusermount3", "-u", "-z", folder], check=False)
