@@ -14,7 +14,7 @@ import time
 import redis
 from pairs import eventually
 from redis.sentinel import MasterNotFoundError, Sentinel
-from support.resp import Client, Timeout
+from support.resp import Timeout
 from support.servers import Server, free_port
 
 NAME = "ingot"
@@ -41,6 +41,7 @@ class Network:
         dice = random.SystemRandom()
         subnet = f"10.{dice.randrange(64, 250)}.{dice.randrange(250)}"
         self.hosts = [f"{subnet}.{i + 1}" for i in range(servers)]
+        self.announced = [f"{subnet}.{i + 101}" for i in range(servers)]
         self.sentinel_host = f"{subnet}.253"
         try:
             ip("link", "add", self.tag, "type", "bridge")
@@ -54,7 +55,8 @@ class Network:
                 self.made.append(("netns", "del", space))
                 ip("link", "add", space, "type", "veth", "peer", "name", "inner", "netns", space)
                 ip("link", "set", space, "master", self.tag, "up")
-                ip("-n", space, "addr", "add", f"{host}/24", "dev", "inner")
+                for address in (host, self.announced[i]):
+                    ip("-n", space, "addr", "add", f"{address}/24", "dev", "inner")
                 for device in ("inner", "lo"):
                     ip("-n", space, "link", "set", device, "up")
         except (OSError, subprocess.CalledProcessError):
@@ -88,9 +90,15 @@ class Node(Server):
 
     network = None
     place = 0
+    password = None
 
     def join(self, network, place, settings):
+        """One that announces itself serves under that address alone, and not under the one it connects from."""
         self.network, self.place, self.host = network, place, network.hosts[place]
+        self.password = settings.get("requirepass")
+        if settings.get("replica-announce-ip") == "yes":
+            self.host, self.port = network.announced[place], free_port()
+            settings = settings | {"replica-announce-ip": self.host, "replica-announce-port": str(self.port)}
         self.conf = self.directory / "node.conf"
         settings = settings | {"bind": f"{self.host} 127.0.0.1" if network.can_cut else "127.0.0.1"}
         self.conf.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
@@ -98,6 +106,12 @@ class Node(Server):
 
     def command_line(self):
         return self.network.prefix(self.place) + super().command_line()
+
+    def client(self, protocol=2, timeout=10.0):
+        client = super().client(protocol, timeout)
+        if self.password:
+            client.call("AUTH", self.password)
+        return client
 
     def address(self):
         return self.host, self.port
@@ -238,7 +252,7 @@ class Writer(threading.Thread):
         self.by_wait = any(node.name == "redis" for node in cluster.nodes)
         self.replicas = len(cluster.nodes) - 1
         sentinel = Sentinel(cluster.sentinel_addresses(), socket_timeout=1)
-        self.client = sentinel.master_for(NAME, socket_timeout=4, socket_connect_timeout=1)
+        self.client = sentinel.master_for(NAME, socket_timeout=4, socket_connect_timeout=1, password=cluster.nodes[0].password)
         self.names = [f"{kind}:{number}" for kind in ("list", "set", "count")]
         self.next = 0
         self.acked = []  # members of list and set
@@ -332,7 +346,7 @@ class Writers:
 
 def members_of(node, writers):
     """What the node serves of the sets, or nothing while it cannot be asked."""
-    with contextlib.suppress(OSError, Timeout), Client(node.port, node.host, timeout=5) as client:
+    with contextlib.suppress(OSError, Timeout), node.client(timeout=5) as client:
         replies = client.pipeline([["SMEMBERS", each.names[1]] for each in writers.all])
         if all(reply.kind == "array" for reply in replies):  # Sentinel has not closed the connection
             return [{each.value for each in reply.value} for reply in replies]

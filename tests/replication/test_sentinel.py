@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import time
 
+import pytest
 from pairs import eventually, state
 from sentinels import FAILOVER_MS, NAME, SETTLE_SECONDS, Cluster, Node, Writers, follows, members_of
 from support.effort import FULL
@@ -92,6 +93,18 @@ class Asked(Disturbance):
     def begin(self):
         with self.rng.choice(self.cluster.sentinels).client() as client:
             eventually(lambda: client.call("SENTINEL", "FAILOVER", NAME).value == b"OK", "no replica is good enough")
+
+    def end(self):
+        pass
+
+
+class HandedOver(Disturbance):
+    """By FAILOVER, of which the sentinels know nothing: the one they have in mind says that it follows, and they choose."""
+
+    def begin(self):
+        with self.node.client() as client:
+            reply = client.call("FAILOVER", "TIMEOUT", "5000")
+            assert reply.value == b"OK", reply
 
     def end(self):
         pass
@@ -191,7 +204,7 @@ class Round:
 
 
 def kinds_of(cluster):
-    kinds = [Killed, Stopped, Restarted, Asked]
+    kinds = [Killed, Stopped, Restarted, Asked, HandedOver]
     return kinds + [CutOff, Hidden, BesideOneThatLags] if cluster.network.can_cut else kinds
 
 
@@ -237,6 +250,15 @@ def test_users_with_few_rights(engine, rng):
     }  # fmt: skip
     with Cluster([ingot(engine), ingot(engine), redis], users, AUTH) as cluster:
         run_rounds(cluster, rng, 1, only=Killed)
+
+
+def test_password_announced_addresses_and_min_replicas(engine, rng):
+    settings = {"requirepass": "secret", "masterauth": "secret", "min-replicas-to-write": "1", "min-replicas-max-lag": "3"}
+    one = ingot(engine)
+    with Cluster([one] * 3, settings | {"replica-announce-ip": "yes"}, [f"sentinel auth-pass {NAME} secret"]) as cluster:
+        if not cluster.network.can_cut:
+            pytest.skip("no addresses can be made here")
+        run_rounds(cluster, rng, ROUNDS if FULL else 2)
 
 
 def test_replica_of_priority_0_never_leads(engine, rng):
