@@ -261,6 +261,11 @@ def test_password_announced_addresses_and_min_replicas(engine, rng):
         run_rounds(cluster, rng, ROUNDS if FULL else 2)
 
 
+def test_failover_of_which_sentinel_knows_nothing(engine, rng):
+    with Cluster([ingot(engine)] * 3) as cluster:
+        run_rounds(cluster, rng, ROUNDS if FULL else 1, only=HandedOver)
+
+
 def test_replica_of_priority_0_never_leads(engine, rng):
     with Cluster([ingot(engine), ingot(engine, {"replica-priority": "0"}), ingot(engine)]) as cluster:
         run_rounds(cluster, rng, 1, only=Killed)
