@@ -238,7 +238,7 @@ def follows(node, master):
 
 
 # What a client through Sentinel meets while a master is replaced. Anything else is a failure.
-REFUSALS = ("NOREPLICAS", "UNBLOCKED")
+REFUSALS = ("NOREPLICAS", "UNBLOCKED", "because of: READONLY")  # the last by EXEC, when its server has come to follow
 REFUSED = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError, MasterNotFoundError)
 
 
