@@ -16,6 +16,9 @@ Status to_status(const rocksdb::Status& status) {
   Code code = Code::kIo;
   // A write that was held back until something in the background failed gets that one's text alone.
   const bool held_back = status.IsIncomplete() && status.ToString().contains(std::strerror(ENOSPC));
+  if (status.IsCompactionTooLarge()) {  // and says no more
+    return {Code::kNoSpace, "the disk has too little room for this compaction"};
+  }
   if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit || held_back) {
     code = Code::kNoSpace;
   } else if (status.IsCorruption()) {
