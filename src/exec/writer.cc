@@ -26,6 +26,9 @@ using Steady = std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = 8 << 20;  // a group commits when its changes reach this
 constexpr std::chrono::milliseconds kGatherMax{1};
+// Jobs for whose sake the writer is woken before the I/O thread that has them is done with all that
+// is there: two switches between threads for each job cost more than most jobs.
+constexpr size_t kRoundItems = 16;
 constexpr int64_t kTurnMs = 8;        // a job runs; then it is others' turn
 constexpr size_t kExpireBatch = 256;  // index entries taken in one group
 
@@ -125,15 +128,19 @@ void Writer::stop() {
   syncer_.stop();
 }
 
-void Writer::enqueue(Item item) {
+// `round`: the I/O thread on which this runs, which has more to give before it rests.
+void Writer::enqueue(Item item, net::IoThread* round) {
   {
     std::unique_lock lock(mutex_);
     if (!stopped_) {
       queue_.push_back(std::move(item));
-      const bool wake = queue_.size() >= wake_at_ && std::exchange(sleeping_, false);
+      const bool waits = round != nullptr && group_items_ > 1 && queue_.size() < kRoundItems;
+      const bool asleep = sleeping_ && queue_.size() >= wake_at_;
+      if (asleep && !waits) sleeping_ = false;
       lock.unlock();
-      if (wake) wake_.notify_one();
-      return;
+      if (!asleep) return;
+      if (!waits) return wake_.notify_one();
+      return round->post([this] { wake(); });
     }
   }
   if (item.change) item.change->done(shutting_down());
@@ -143,10 +150,19 @@ void Writer::enqueue(Item item) {
   thread.post([job = std::move(item.job)] { job->done(std::move(job->replies), job->given_up); });
 }
 
+void Writer::wake() {
+  {
+    std::lock_guard lock(mutex_);
+    if (queue_.size() < wake_at_ || !std::exchange(sleeping_, false)) return;
+  }
+  wake_.notify_one();
+}
+
 void Writer::submit(std::unique_ptr<WriteJob> job) {
   job->queued_ms = coarse_ms();
-  if (services_.data.store.can_probe()) return enqueue({.job = std::move(job)});
-  load_blocks(std::move(job));
+  if (!services_.data.store.can_probe()) return load_blocks(std::move(job));
+  net::IoThread* const round = job->thread->is_current() ? job->thread : nullptr;
+  enqueue({.job = std::move(job)}, round);
 }
 
 void Writer::set_policy(FsyncPolicy policy) {

@@ -133,7 +133,8 @@ class Writer {
   void run();
   std::vector<Item> take(bool* stopping);
   void gather(std::unique_lock<std::mutex>& lock, size_t expected);
-  void enqueue(Item item);
+  void enqueue(Item item, net::IoThread* round = nullptr);
+  void wake();
   void run_job(std::unique_ptr<WriteJob> job);
   bool others_wait();
   void take_item(Item item);
@@ -186,7 +187,8 @@ class Writer {
   bool stopping_ = false;
   bool stopped_ = false;
   bool sleeping_ = false;
-  size_t wake_at_ = 1;  // so many items in the queue end the sleep
+  size_t wake_at_ = 1;      // so many items in the queue end the sleep
+  size_t group_items_ = 0;  // of the queue, in the group before
   std::string growth_refusal_;
   bool growth_refusal_changed_ = false;
 
@@ -198,7 +200,6 @@ class Writer {
   std::string refuses_all_;
   std::string refuses_growth_;
   size_t group_units_ = 0;
-  size_t group_items_ = 0;                           // of the queue, in the group before
   uint64_t commit_micros_ = 0;                       // of the last group
   size_t items_left_ = 0;                            // taken from the queue and not yet run
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
