@@ -327,6 +327,19 @@ MemtableTree::Spot MemtableTree::first_of(const Node* leaf) const {
   }
 }
 
+// Whoever walks on will want them all: what they cost is one miss of the processor's cache instead
+// of one each.
+void MemtableTree::prefetch_entries(const Spot& at) {
+  const Node* next = at.node->next.load(std::memory_order_acquire);
+  if (next != nullptr) prefetch(next);
+  const Order order(at.order);
+  for (int place = at.place; place < order.count(); ++place) {
+    const char* entry = entry_at(*at.node, order.slot(place));
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + 64);
+  }
+}
+
 void MemtableTree::Cursor::seek(std::string_view internal_key) {
   spot_ = tree_.find_first(Key(internal_key));
 }
@@ -358,8 +371,9 @@ void MemtableTree::Cursor::next() {
       spot_.entry = nullptr;
     }
     if (is_still(*before.node, before.version)) {
-      if (following != nullptr) spot_ = tree_.first_of(following);
-      return;
+      if (following == nullptr) return;
+      spot_ = tree_.first_of(following);
+      return prefetch_entries(spot_);
     }
     spot_ = tree_.find_first(Key(before.entry));
   }

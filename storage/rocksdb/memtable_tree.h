@@ -93,6 +93,7 @@ class MemtableTree {
   Spot find_first(const Key& key) const;  // not before
   Spot find_before(const Key& key) const;
   Spot first_of(const Node* leaf) const;
+  static void prefetch_entries(const Spot& at);
 
   const Allocate allocate_;
   Node* const first_;  // leaf
