@@ -8,18 +8,17 @@ namespace ingot::storage {
 namespace {
 
 // What an entry costs besides its bytes: its place in the table, the allocator's rounding.
-constexpr uint64_t kEntryOverhead = 24;
+constexpr uint64_t kEntryOverhead = 40;
 
 }  // namespace
 
 RecordCache::Shard& RecordCache::shard_of(const HashedKey& key) {
-  // Bits that the map does not use: it places by the highest and compares the lowest.
+  // Bits by which the entries of a shard are not placed.
   return shards_[(key.hash >> 8) % kShards];
 }
 
 RecordCache::Entry* RecordCache::find(Shard& shard, const HashedKey& key) {
-  const auto found = shard.entries.find(key);
-  return found == shard.entries.end() ? nullptr : *found;
+  return shard.entries.find(key.hash, [&key](Entry& entry) { return entry.is(key); });
 }
 
 bool RecordCache::get(const HashedKey& key, std::string* value, Ticket* ticket) {
@@ -32,8 +31,35 @@ bool RecordCache::get(const HashedKey& key, std::string* value, Ticket* ticket) 
   }
   entry->used = true;
   value->assign(entry->value(), entry->value_bytes);
-  hits_.fetch_add(1, std::memory_order_relaxed);
+  ++shard.hits;
   return true;
+}
+
+bool RecordCache::peek(const HashedKey& key, std::string* value) {
+  Shard& shard = shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  Entry* const entry = find(shard, key);
+  if (entry == nullptr || entry->changing) return false;
+  value->assign(entry->value(), entry->value_bytes);
+  return true;
+}
+
+void RecordCache::prefetch(std::span<const HashedKey> keys) {
+  for (const HashedKey& key : keys) {
+    const Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    shard.entries.prefetch(key.hash);
+  }
+  for (const HashedKey& key : keys) {
+    const Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    const Entry* const entry = shard.entries.find(key.hash, [](const Entry&) { return true; });
+    if (entry == nullptr) continue;
+    constexpr size_t kLine = 64;
+    for (size_t at = 0; at < 3 * kLine; at += kLine) {
+      __builtin_prefetch(reinterpret_cast<const char*>(entry) + at);
+    }
+  }
 }
 
 void RecordCache::fill(const HashedKey& key, std::string_view value, Ticket ticket) {
@@ -91,7 +117,7 @@ void RecordCache::set(Shard& shard, Entry* old, const HashedKey& key, std::strin
                                    .changing = false};
   std::memcpy(entry->data(), key.key.data(), key.key.size());
   std::memcpy(entry->value(), value.data(), value.size());
-  shard.entries.insert(entry);
+  shard.entries.insert(key.hash, entry);
   shard.queue.push_back(*entry);
   shard.bytes += kEntryOverhead + entry->bytes();
   make_room(shard);
@@ -113,7 +139,7 @@ void RecordCache::make_room(Shard& shard) {
 
 void RecordCache::drop(Shard& shard, Entry* entry) {
   shard.bytes -= kEntryOverhead + entry->bytes();
-  shard.entries.erase(entry);
+  shard.entries.erase(entry->hash, entry);
   shard.queue.erase(shard.queue.iterator_to(*entry));
   entry->~Entry();
   ::operator delete(entry);
@@ -133,11 +159,11 @@ RecordCache::~RecordCache() {
   }
 }
 
-uint64_t RecordCache::bytes() const {
+uint64_t RecordCache::sum(uint64_t Shard::*figure) const {
   uint64_t sum = 0;
   for (const Shard& shard : shards_) {
     const std::lock_guard lock(shard.mutex);
-    sum += shard.bytes;
+    sum += shard.*figure;
   }
   return sum;
 }

@@ -13,12 +13,13 @@
 #include <array>
 #include <atomic>
 #include <boost/intrusive/list.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "storage/entry_places.h"
 #include "storage/hashed_key.h"
 
 namespace ingot::storage {
@@ -43,6 +44,11 @@ class RecordCache {
   using Ticket = uint64_t;
   // True and the record in `*value`; or false and a ticket for fill().
   bool get(const HashedKey& key, std::string* value, Ticket* ticket);
+  // Brings the records nearer to the processor, all at once: who looks them up one after the other
+  // waits for memory each time. None need be there.
+  void prefetch(std::span<const HashedKey> keys);
+  // The same as get() for who only wants to know: counts as no use.
+  bool peek(const HashedKey& key, std::string* value);
   // What the engine answered after get() had missed.
   void fill(const HashedKey& key, std::string_view value, Ticket ticket);
 
@@ -58,8 +64,8 @@ class RecordCache {
   // Takes effect as records are added. 0: holds nothing.
   void set_capacity(uint64_t bytes);
 
-  uint64_t bytes() const;
-  uint64_t hits() const { return hits_.load(std::memory_order_relaxed); }
+  uint64_t bytes() const { return sum(&Shard::bytes); }
+  uint64_t hits() const { return sum(&Shard::hits); }
 
  private:
   static constexpr size_t kShards = 64;
@@ -76,28 +82,16 @@ class RecordCache {
     char* value() { return data() + key_bytes; }
     size_t bytes() const { return sizeof(Entry) + key_bytes + value_bytes; }
     bool is(const HashedKey& key) {
-      return hash == key.hash && space == key.space &&
-             std::string_view(data(), key_bytes) == key.key;
+      return space == key.space && std::string_view(data(), key_bytes) == key.key;
     }
-  };
-  struct Hash {
-    using is_avalanching = void;
-    using is_transparent = void;
-    size_t operator()(const Entry* entry) const noexcept { return entry->hash; }
-    size_t operator()(const HashedKey& key) const noexcept { return key.hash; }
-  };
-  struct Equal {
-    using is_transparent = void;
-    bool operator()(const Entry* a, const Entry* b) const { return a == b; }
-    bool operator()(const HashedKey& key, Entry* entry) const { return entry->is(key); }
-    bool operator()(Entry* entry, const HashedKey& key) const { return entry->is(key); }
   };
   struct alignas(64) Shard {
     mutable std::mutex mutex;
     // All by mutex:
-    boost::unordered_flat_set<Entry*, Hash, Equal> entries;
+    EntryPlaces<Entry> entries;
     boost::intrusive::list<Entry> queue;  // the next to be considered for eviction first
     uint64_t bytes = 0;
+    uint64_t hits = 0;
     Ticket changes = 0;     // begun and ended so far
     uint32_t changing = 0;  // begun and not ended
   };
@@ -107,10 +101,10 @@ class RecordCache {
   void set(Shard& shard, Entry* old, const HashedKey& key, std::string_view value);
   static void drop(Shard& shard, Entry* entry);
   void make_room(Shard& shard);
+  uint64_t sum(uint64_t Shard::*figure) const;
 
   std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> shard_bytes_max_{0};
-  std::atomic<uint64_t> hits_{0};
 };
 
 }  // namespace ingot::storage

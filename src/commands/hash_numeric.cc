@@ -83,7 +83,8 @@ constexpr CommandRow kTable[] = {
      .complexity = "O(1)",
      .summary = "Add to the integer in a field",
      .arguments = "key:key#0 field:string increment:integer",
-     .handler = hincrby},
+     .handler = hincrby,
+     .members = {.first = 2, .step = 2}},
     {.name = "hincrbyfloat",
      .arity = 4,
      .flags = flag::kWrite | flag::kDenyOom | flag::kFast,
@@ -92,7 +93,8 @@ constexpr CommandRow kTable[] = {
      .complexity = "O(1)",
      .summary = "Add to the number in a field, which may have a fraction",
      .arguments = "key:key#0 field:string increment:double",
-     .handler = hincrbyfloat},
+     .handler = hincrbyfloat,
+     .members = {.first = 2, .step = 2}},
 };
 constexpr auto kRows = contract::family(kHashFamily, kTable);
 

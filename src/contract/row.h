@@ -228,6 +228,13 @@ struct CommandRow {
   // The argument that holds a value to store, which may be in the engine already when it is large;
   // 0: none.
   int value_index = 0;
+  // Where a command that changes some members of its first key's collection names them: whoever
+  // is about to run it may fetch them ahead.
+  struct Members {
+    uint8_t first = 0;  // 0: nowhere
+    uint8_t step = 1;
+  };
+  Members members = {};
 };
 
 // For CommandRow::instead. `row` is one of the table's.

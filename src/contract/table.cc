@@ -188,20 +188,24 @@ Resolved Table::resolve(Args args, std::string* error) const {
   return resolved;
 }
 
-std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
-  std::vector<KeyAt> keys;
+void add_keys_of(const CommandRow& row, Args args, std::vector<KeyAt>* keys) {
   for (const KeySpec& spec : row.keys) {
     if (spec.find == KeySpec::Find::kUnknown && spec.keyword.empty()) continue;
     size_t first = first_index(spec, args);
     if (first >= args.size()) continue;
     // MIGRATE's KEYS stands in place of its one key, which is then empty.
-    if ((spec.flags & key::kIncomplete) != 0) keys.clear();
+    if ((spec.flags & key::kIncomplete) != 0) keys->clear();
     if (spec.find != KeySpec::Find::kKeyCount) {
-      add_range(spec, first, args, &keys);
-    } else if (!add_counted(spec, first, args, &keys)) {
-      return {};  // as Redis: the command will answer a syntax error, and touch no key
+      add_range(spec, first, args, keys);
+    } else if (!add_counted(spec, first, args, keys)) {
+      return keys->clear();  // as Redis: the command will answer a syntax error, and touch no key
     }
   }
+}
+
+std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
+  std::vector<KeyAt> keys;
+  add_keys_of(row, args, &keys);
   return keys;
 }
 

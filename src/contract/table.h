@@ -55,6 +55,7 @@ struct KeyAt {
   uint32_t flags;
 };
 std::vector<KeyAt> keys_of(const CommandRow& row, Args args);
+void add_keys_of(const CommandRow& row, Args args, std::vector<KeyAt>* keys);  // to an empty one
 
 std::string full_name(const CommandRow* parent, const CommandRow& row);
 }  // namespace ingot::contract

@@ -100,6 +100,7 @@ Writer::Writer(Services& services, FsyncPolicy policy)
           },
           [this](std::shared_ptr<Recount> recount) { enqueue({.recount = std::move(recount)}); }),
       group_(services, settling_),
+      near_(services),
       successors_(services.replicas, services.data.store.now_ms()),
       syncer_(services.data.store.engine()) {
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
@@ -280,9 +281,11 @@ void Writer::run() {
     end_waits();
     if (next_held_answer_ms() <= services_.data.store.now_ms()) end_ack_waits();
     items_left_ = items.size();
-    for (Item& item : items) {
+    size_t near = 0;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i == near) near = fetch_near(items, i);
       --items_left_;
-      take_item(std::move(item));
+      take_item(std::move(items[i]));
       if (group_.bytes() > kGroupBytesMax) commit();
     }
     commit();
@@ -290,6 +293,16 @@ void Writer::run() {
   }
   for (auto& waiting : held_.give_up()) enqueue({.job = std::move(waiting)});  // are refused
   for (auto& waiting : held_back_) enqueue({.job = std::move(waiting)});
+}
+
+// What the items from `first` on will look up. Answers where to go on with that.
+size_t Writer::fetch_near(const std::vector<Item>& items, size_t first) {
+  size_t end = first;
+  for (bool more = true; more && end < items.size(); ++end) {
+    if (items[end].job) more = near_.add(*items[end].job);
+  }
+  near_.fetch();
+  return end;
 }
 
 bool Writer::others_wait() {

@@ -23,6 +23,7 @@
 #include "src/exec/block_table.h"
 #include "src/exec/group.h"
 #include "src/exec/held_keys.h"
+#include "src/exec/near_records.h"
 #include "src/exec/services.h"
 #include "src/exec/successors.h"
 #include "src/exec/write_job.h"
@@ -135,6 +136,7 @@ class Writer {
   void gather(std::unique_lock<std::mutex>& lock, size_t expected);
   void enqueue(Item item, net::IoThread* round = nullptr);
   void wake();
+  size_t fetch_near(const std::vector<Item>& items, size_t first);
   void run_job(std::unique_ptr<WriteJob> job);
   bool others_wait();
   void take_item(Item item);
@@ -195,6 +197,7 @@ class Writer {
   // The writer thread's:
   Settling settling_;
   Group group_;
+  NearRecords near_;
   storage::Health health_ = storage::Health::kHealthy;  // when refusals were decided
   bool lacks_replicas_ = false;
   std::string refuses_all_;

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <map>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -108,6 +110,52 @@ TEST_CASE("the cache keeps to its size, and keeps what is used", "[record_cache]
   CHECK(cache.bytes() == 0);
   commit(cache, "k", "v");
   CHECK(cached(cache, "k") == "absent");
+}
+
+TEST_CASE("a look at a record is no use of it, and fetching changes nothing", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  commit(cache, "k", "value");
+  std::string value;
+  CHECK(cache.peek(name("k"), &value));
+  CHECK(value == "value");
+  CHECK_FALSE(cache.peek(name("other"), &value));
+  const std::array names = {name("k"), name("other")};
+  cache.prefetch(names);
+  CHECK(cache.hits() == 0);
+  const auto changing = cache.begin_change(name("k"));
+  CHECK_FALSE(cache.peek(name("k"), &value));
+  cache.prefetch(names);
+  cache.end_change(name("k"), changing, "new");
+  CHECK(cached(cache, "k") == "new");
+}
+
+// Few hashes, so that many entries stand far from where they belong.
+TEST_CASE("places find what was put there, whatever was taken away", "[record_cache]") {
+  struct Numbered {
+    uint64_t number;
+  };
+  std::mt19937_64 random(1);
+  EntryPlaces<Numbered> places;
+  std::map<uint64_t, std::unique_ptr<Numbered>> model;
+  const uint64_t hashes = GENERATE(3, 50, 1000);
+  const auto hash_of = [&](uint64_t number) { return (number % hashes) << 16; };
+  for (int step = 0; step < 20000; ++step) {
+    const uint64_t number = random() % 1500;
+    const auto is = [number](const Numbered& entry) { return entry.number == number; };
+    const auto known = model.find(number);
+    places.prefetch(hash_of(number));
+    REQUIRE(places.find(hash_of(number), is) ==
+            (known == model.end() ? nullptr : known->second.get()));
+    if (known == model.end()) {
+      auto entry = std::make_unique<Numbered>(number);
+      places.insert(hash_of(number), entry.get());
+      model.emplace(number, std::move(entry));
+    } else {
+      places.erase(hash_of(number), known->second.get());
+      model.erase(known);
+    }
+    REQUIRE(places.size() == model.size());
+  }
 }
 
 // One writer counts a record up in "the engine"; readers must never see it go back.
