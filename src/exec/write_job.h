@@ -115,7 +115,8 @@ struct WriteJob {
   size_t next = 0;               // the unit to run
   size_t first_uncommitted = 0;  // units from here to `next` have run in the open group
   size_t committed_mark = 0;     // of replies.bytes
-  int tries = 0;                 // runs of that unit which needed the disk
+  int tries = 0;                 // runs of that unit which needed the disk, but for
+  bool fetched = false;          // the first, behind which the records of its keys were fetched
   int64_t queued_ms = 0;         // steady; when it came into the queue; 0: it has begun
   bool lacks_levels = false;     // the last of them did for the count levels of an order
 };

@@ -330,7 +330,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
       return;
     }
     // The client has left while blocks were fetched: what it takes now nobody would have.
-    const bool was_fetched = job->tries > 0 || !services_.data.store.can_probe();
+    const bool was_fetched = job->tries > 0 || job->fetched || !services_.data.store.can_probe();
     if (was_fetched && job->client->leaving && is_blocking(*job)) return give_up(std::move(job));
     if (job->client->gone && !job->units[job->next].went_on.empty()) {
       return give_up(std::move(job));
@@ -359,6 +359,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     if (auto* more = std::get_if<GoesOn>(&outcome)) {
       job->units[job->next].went_on = std::move(more->memory);
       job->tries = 0;
+      job->fetched = false;
       ++group_units_;
       if (!blocked_.empty()) serve_blocked();
       suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
@@ -377,6 +378,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     ++group_units_;
     ++job->next;
     job->tries = 0;
+    job->fetched = false;
     if (!blocked_.empty()) end_unblocked();
     if (!blocked_.empty()) serve_blocked();
     if (coarse_ms() <= turn_ends || job->next == job->units.size()) continue;
@@ -493,6 +495,10 @@ void Writer::resume_suspended() {
 // Fetches what the job's next unit read in vain, and the declared keys of those behind it.
 void Writer::load_blocks(std::unique_ptr<WriteJob> job) {
   std::vector<std::string> cold = cold_keys(services_, *job);
+  // Most commands lack no more than that: a dry run would only tell so, for two more switches
+  // between threads.
+  const bool may_do = job->tries > 0 && !cold.empty() && !std::exchange(job->fetched, true);
+  if (may_do) --job->tries;
   prefetch(services_, std::move(cold), [this, job = std::move(job)]() mutable {
     if (job->tries == 0) return enqueue({.job = std::move(job)});
     services_.data.readers.submit([this, job = std::move(job)]() mutable {
