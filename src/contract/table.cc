@@ -203,6 +203,12 @@ void add_keys_of(const CommandRow& row, Args args, std::vector<KeyAt>* keys) {
   }
 }
 
+bool has_one_key(const CommandRow& row) {
+  if (row.keys.size() != 1) return false;
+  const KeySpec& spec = *row.keys.begin();
+  return spec.keyword.empty() && spec.find == KeySpec::Find::kRange && spec.last == 0;
+}
+
 std::vector<KeyAt> keys_of(const CommandRow& row, Args args) {
   std::vector<KeyAt> keys;
   add_keys_of(row, args, &keys);

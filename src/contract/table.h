@@ -54,6 +54,8 @@ struct KeyAt {
   size_t index;
   uint32_t flags;
 };
+// Whether its calls name one key each.
+bool has_one_key(const CommandRow& row);
 std::vector<KeyAt> keys_of(const CommandRow& row, Args args);
 void add_keys_of(const CommandRow& row, Args args, std::vector<KeyAt>* keys);  // to an empty one
 

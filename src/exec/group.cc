@@ -168,7 +168,7 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   if (unit.from_master) keys.never_expire();
   const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
   // From the page cache the writer reads by itself.
-  storage::NoWaitReads reads;
+  storage::NoWaitReads reads = std::exchange(job.reads, {});
   std::optional<storage::NoWaitReads::Scope> scope;
   if (!patient) scope.emplace(&reads);
   Outcome outcome = is_exec ? run_transaction(job, refusals, keys, reply)
@@ -176,6 +176,7 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   scope.reset();
   const bool misses_levels = state_.orders.take_missed();
   if (overlay_.missed()) outcome = NeedsDisk{.of_levels = misses_levels};
+  if (std::holds_alternative<NeedsDisk>(outcome)) job.reads = std::move(reads);
   if (std::holds_alternative<NeedsDisk>(outcome) || std::holds_alternative<NeedsPool>(outcome)) {
     rollback(before);
     job.replies.truncate(mark);

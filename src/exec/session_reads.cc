@@ -20,17 +20,6 @@ using contract::QueuedCommand;
 using storage::Tier;
 using Turn = data::ReaderPool::Turn;
 
-namespace {
-
-// Lookups of one key need no view to be of one state.
-bool has_one_key(const contract::CommandRow& row) {
-  if (row.keys.size() != 1) return false;
-  const contract::KeySpec& spec = *row.keys.begin();
-  return spec.keyword.empty() && spec.find == contract::KeySpec::Find::kRange && spec.last == 0;
-}
-
-}  // namespace
-
 // What the pool runs for one command or one transaction of reads.
 struct Session::PoolRead {
   std::shared_ptr<Session> session;
@@ -176,7 +165,8 @@ bool Session::probe(const QueuedCommand& queued) {
   probed_ = storage::NoWaitReads(contract::kPageCacheReadsOnIoThread);
   const storage::NoWaitReads::Scope scope(&probed_);
   bool answered = false;
-  if (!run_view_ && has_one_key(*queued.row) && databases_.settled()) {
+  // Lookups of one key need no view to be of one state.
+  if (!run_view_ && contract::has_one_key(*queued.row) && databases_.settled()) {
     data::Store& store = services_.data.store;
     storage::KeyProbe data(store.engine(), &store.cache(), &store.images());
     answered = try_read(queued, data, *databases_.map, nullptr, &data);
@@ -251,7 +241,7 @@ void Session::read_in_pool(const QueuedCommand& queued) {
         [read = std::move(read)]() mutable { run_in_pool(std::move(read)); }, data::Work::kLong);
   }
   std::vector<std::string> cold;
-  if (!queued.row->scans && !has_one_key(*queued.row)) {
+  if (!queued.row->scans && !contract::has_one_key(*queued.row)) {
     add_cold_keys(services_, *queued.row, queued.command->args,
                   run_view_->databases()[static_cast<size_t>(client_->db.load())], &cold);
   }

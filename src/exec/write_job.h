@@ -22,6 +22,7 @@
 #include "src/exec/client_state.h"
 #include "src/exec/permission.h"
 #include "src/types/told.h"
+#include "storage/no_wait_reads.h"
 
 namespace ingot::exec {
 
@@ -116,7 +117,8 @@ struct WriteJob {
   size_t first_uncommitted = 0;  // units from here to `next` have run in the open group
   size_t committed_mark = 0;     // of replies.bytes
   int tries = 0;                 // runs of that unit which needed the disk, but for
-  bool fetched = false;          // the first, behind which the records of its keys were fetched
+  unsigned fetches = 0;          // the first of them, behind which what they lacked was fetched
+  storage::NoWaitReads reads;    // what the last run wanted, or what of that has come
   int64_t queued_ms = 0;         // steady; when it came into the queue; 0: it has begun
   bool lacks_levels = false;     // the last of them did for the count levels of an order
 };

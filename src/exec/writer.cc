@@ -60,34 +60,6 @@ bool is_blocking(const WriteJob& job) {
   return unit.row != nullptr && contract::may_block(*unit.row);
 }
 
-// The declared keys of the job's units that memory does not have. What only overwrites needs none
-// of them, unless that is what just missed.
-std::vector<std::string> cold_keys(Services& services, const WriteJob& job) {
-  std::vector<std::string> cold;
-  const auto databases = services.data.store.databases().map;
-  const auto leaves_unread = [](const contract::CommandRow& row, const net::Command& command) {
-    return may_leave_unread(row, command.args);
-  };
-  const Unit& missed = job.units[job.next];
-  const bool with_overwritten = !services.data.store.can_probe() || job.tries > 1 ||
-                                (missed.transaction.empty() && missed.row != nullptr &&
-                                 leaves_unread(*missed.row, *missed.command));
-  for (size_t i = job.next; i < job.units.size(); ++i) {
-    const Unit& unit = job.units[i];
-    if (unit.row == nullptr) continue;
-    const auto keyspace = (*databases)[static_cast<size_t>(unit.db)];
-    if (unit.transaction.empty() &&
-        (with_overwritten || !leaves_unread(*unit.row, *unit.command))) {
-      add_cold_keys(services, *unit.row, unit.command->args, keyspace, &cold);
-    }
-    for (const auto& queued : unit.transaction) {
-      if (!with_overwritten && leaves_unread(*queued.row, *queued.command)) continue;
-      add_cold_keys(services, *queued.row, queued.command->args, keyspace, &cold);
-    }
-  }
-  return cold;
-}
-
 }  // namespace
 
 Writer::Writer(Services& services, FsyncPolicy policy)
@@ -330,7 +302,8 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
       return;
     }
     // The client has left while blocks were fetched: what it takes now nobody would have.
-    const bool was_fetched = job->tries > 0 || job->fetched || !services_.data.store.can_probe();
+    const bool was_fetched =
+        job->tries > 0 || job->fetches > 0 || !services_.data.store.can_probe();
     if (was_fetched && job->client->leaving && is_blocking(*job)) return give_up(std::move(job));
     if (job->client->gone && !job->units[job->next].went_on.empty()) {
       return give_up(std::move(job));
@@ -359,7 +332,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     if (auto* more = std::get_if<GoesOn>(&outcome)) {
       job->units[job->next].went_on = std::move(more->memory);
       job->tries = 0;
-      job->fetched = false;
+      job->fetches = 0;
       ++group_units_;
       if (!blocked_.empty()) serve_blocked();
       suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});
@@ -378,7 +351,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     ++group_units_;
     ++job->next;
     job->tries = 0;
-    job->fetched = false;
+    job->fetches = 0;
     if (!blocked_.empty()) end_unblocked();
     if (!blocked_.empty()) serve_blocked();
     if (coarse_ms() <= turn_ends || job->next == job->units.size()) continue;
@@ -437,14 +410,6 @@ void Writer::make_change(std::shared_ptr<OwnChange> change) {
   if (!blocked_.empty()) serve_blocked();
 }
 
-void Writer::suspend(std::unique_ptr<WriteJob> job, NeedsPool wish) {
-  ++job->tries;
-  auto& waits_since = job->units[job->next].waits_since;
-  if (!waits_since) waits_since = Steady::now();
-  metrics::add(services_.data.stats.rollbacks);
-  suspended_.push_back({.job = std::move(job), .wish = std::move(wish)});
-}
-
 void Writer::expire_due() {
   if (!refuses_all_.empty()) {
     expire_retry_ms_ = services_.data.store.now_ms() + kExpireRetryMs;
@@ -472,52 +437,6 @@ void Writer::expire_due() {
     std::lock_guard lock(mutex_);
     if (std::exchange(sleeping_, false)) wake_.notify_one();
   });
-}
-
-void Writer::resume_suspended() {
-  for (Suspended& suspended : std::exchange(suspended_, {})) {
-    if (suspended.only_waits && is_held_back(*suspended.job)) {
-      held_back_.push_back(std::move(suspended.job));
-    } else if (suspended.only_waits) {
-      // The group may have been the one in which they were let go.
-      held_.is_held_from(*suspended.job) ? held_.wait(std::move(suspended.job))
-                                         : enqueue({.job = std::move(suspended.job)});
-    } else if (suspended.wish.work) {
-      work_in_pool(std::move(suspended));
-    } else {
-      load_blocks(std::move(suspended.job));
-    }
-  }
-  if (services_.pause.is_on()) return;
-  for (auto& job : std::exchange(held_back_, {})) enqueue({.job = std::move(job)});
-}
-
-// Fetches what the job's next unit read in vain, and the declared keys of those behind it.
-void Writer::load_blocks(std::unique_ptr<WriteJob> job) {
-  std::vector<std::string> cold = cold_keys(services_, *job);
-  // Most commands lack no more than that: a dry run would only tell so, for two more switches
-  // between threads.
-  const bool may_do = job->tries > 0 && !cold.empty() && !std::exchange(job->fetched, true);
-  if (may_do) --job->tries;
-  prefetch(services_, std::move(cold), [this, job = std::move(job)]() mutable {
-    if (job->tries == 0) return enqueue({.job = std::move(job)});
-    services_.data.readers.submit([this, job = std::move(job)]() mutable {
-      dry_run(services_, *job);
-      enqueue({.job = std::move(job)});
-    });
-  });
-}
-
-void Writer::work_in_pool(Suspended suspended) {
-  auto task = [this, suspended = std::move(suspended)]() mutable {
-    Unit& unit = suspended.job->units[suspended.job->next];
-    PoolOutcome& outcome = unit.from_pool[suspended.wish.place];
-    const int tries = outcome.tries;
-    outcome = do_pool_work(services_, unit, suspended.wish.work);
-    outcome.tries = tries + 1;
-    enqueue({.job = std::move(suspended.job)});
-  };
-  services_.data.readers.submit(std::move(task), data::Work::kLong);
 }
 
 }  // namespace ingot::exec

@@ -144,6 +144,12 @@ class Writer {
   void decide_refusals();
   Group::Refusals refusals(const WriteJob& job) const;
   void give_up(std::unique_ptr<WriteJob> job);
+  // --- writer_pool.cc
+  void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
+  void resume_suspended();
+  void load_blocks(std::unique_ptr<WriteJob> job);
+  void fetch_wanted(std::unique_ptr<WriteJob> job);
+  void work_in_pool(Suspended suspended);
   // --- writer_waits.cc
   void count_blocked();
   void note_fed();
@@ -162,7 +168,6 @@ class Writer {
   int64_t next_held_answer_ms() const;
   void end_sync_waits(const Item& item);
   bool is_held_back(const WriteJob& job) const;
-  void suspend(std::unique_ptr<WriteJob> job, NeedsPool wish);
   void release_keys(const WriteJob& job);
   void expire_due();
   int64_t next_expire_ms() const;
@@ -171,9 +176,6 @@ class Writer {
   void fail_group(const storage::Status& status);
   void answer();
   void answer_behind(Courier& courier);
-  void resume_suspended();
-  void load_blocks(std::unique_ptr<WriteJob> job);
-  void work_in_pool(Suspended suspended);
 
   Services& services_;
   std::atomic<FsyncPolicy> policy_;
