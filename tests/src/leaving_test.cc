@@ -73,7 +73,7 @@ TEST_CASE("a client that leaves while its blocks are fetched takes nothing", "[e
   }
   other.run({"PING"});
   gated.engine->disk_reads.open();
-  REQUIRE(eventually([&] { return gated.pool_tasks() >= tasks + 2; }));  // fetched, and run dry
+  REQUIRE(eventually([&] { return gated.pool_tasks() > tasks; }));  // fetched
   const std::string length = has_elements ? ":3\r\n" : ":1\r\n";
   CHECK(other.run({"RPUSH", "l", "c"}) == length);
   CHECK(other.run({"LLEN", "l"}) == length);
