@@ -50,9 +50,15 @@ std::string monitor_line(const contract::CommandRow& row, const Accounting::Run&
 }  // namespace
 
 void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* keys) {
+  show();
+  if (!run_.is_counted) count(reply);
+  // Of one that waited, when it began to.
+  if (keys != nullptr && !run_.is_shown) count_lookups(*keys);
+}
+
+void Accounting::count(const contract::ReplySink& reply) {
   const auto took = Clock::now() - run_.waits_since.value_or(begun_);
   const contract::CommandRow& row = contract::listed_row(run_.row);
-  show();
   metrics::Stats& stats = services_.data.stats;
   metrics::CommandStats& counted = stats.of(row);
   metrics::add(counted.calls);
@@ -64,8 +70,6 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
     metrics::add(counted.failed);
     if (reply.counts_error()) stats.count_error(reply.last_error());
   }
-  // Of one that waited, when it began to.
-  if (keys != nullptr && !run_.is_shown) count_lookups(*keys);
 }
 
 void Accounting::waits(const types::KeyReader& keys) {
@@ -76,8 +80,10 @@ void Accounting::waits(const types::KeyReader& keys) {
 void Accounting::count_lookups(const types::KeyReader& keys) {
   if (!run_.row.counts_lookups) return;
   metrics::Stats& stats = services_.data.stats;
-  if (keys.hits != 0) metrics::add(stats.keyspace_hits, keys.hits);
-  if (keys.misses != 0) metrics::add(stats.keyspace_misses, keys.misses);
+  if (!run_.is_counted) {
+    metrics::add(stats.keyspace_hits, keys.hits);
+    metrics::add(stats.keyspace_misses, keys.misses);
+  }
   for (const types::KeyReader::KeyName& missed : keys.missed) {
     run_.notices.tell(types::Event{
         .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key});

@@ -1,5 +1,6 @@
 // Counts one run of a command: calls, time, errors, keyspace hits, and whether it was slow. Nothing
-// is counted until kept(): a run that was thrown away (a cache miss) never happened.
+// is counted until kept(): a run that was thrown away (a cache miss) never happened. One that ended
+// in a unit which is undone later counts, and only that.
 #pragma once
 
 #include <chrono>
@@ -27,6 +28,7 @@ class Accounting {
     int db = 0;
     bool in_script = false;
     bool is_shown = false;    // when it ran before
+    bool is_counted = false;  // it ran before, in a unit that was undone
     types::Notices& notices;  // where MONITOR and "keymiss" have their places
   };
   // Starts the clock. The reply must not have erred yet; what `run` names outlives this.
@@ -41,6 +43,7 @@ class Accounting {
   void kept(const contract::ReplySink& reply, const types::KeyReader* keys);
 
  private:
+  void count(const contract::ReplySink& reply);
   void count_lookups(const types::KeyReader& keys);
   void note_slowness(const contract::CommandRow& row, Clock::duration took);
 

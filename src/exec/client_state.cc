@@ -14,8 +14,7 @@ constexpr ChannelKind kKinds[] = {ChannelKind::kChannel, ChannelKind::kPattern,
 
 }  // namespace
 
-ClientState::ClientState(const contract::Client& client, const contract::Channels* channels,
-                         const contract::Tracking& tracking)
+ClientState::ClientState(const contract::Client& client)
     : db_(client.db),
       resp_(client.resp),
       reply_mode_(client.reply_mode),
@@ -26,16 +25,9 @@ ClientState::ClientState(const contract::Client& client, const contract::Channel
       name_(client.name()),
       library_name_(client.library_name()),
       library_version_(client.library_version()),
-      account_(client.account()),
-      tracking_(client.tracking),
-      redirect_(client.tracking_redirect),
-      prefixes_(tracking.prefixes_of(client)) {
-  if (channels == nullptr) return;
-  for (const ChannelKind kind : kKinds) subscriptions_.push_back(channels->names_of(client, kind));
-}
+      account_(client.account()) {}
 
-void ClientState::restore(contract::Client& client, contract::Channels& channels,
-                          contract::Tracking& tracking) const {
+void ClientState::restore(contract::Client& client) const {
   client.db = db_;
   client.resp = resp_;
   client.reply_mode = reply_mode_;
@@ -47,6 +39,19 @@ void ClientState::restore(contract::Client& client, contract::Channels& channels
   client.set_library_name(library_name_);
   client.set_library_version(library_version_);
   client.set_account(account_);
+}
+
+ClientHearing::ClientHearing(const contract::Client& client, const contract::Channels* channels,
+                             const contract::Tracking& tracking)
+    : tracking_(client.tracking),
+      redirect_(client.tracking_redirect),
+      prefixes_(tracking.prefixes_of(client)) {
+  if (channels == nullptr) return;
+  for (const ChannelKind kind : kKinds) subscriptions_.push_back(channels->names_of(client, kind));
+}
+
+void ClientHearing::restore(contract::Client& client, contract::Channels& channels,
+                            contract::Tracking& tracking) const {
   for (size_t i = 0; i < subscriptions_.size(); ++i) {
     const ChannelKind kind = kKinds[i];
     for (const std::string& name : channels.names_of(client, kind)) {

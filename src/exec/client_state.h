@@ -15,13 +15,11 @@
 
 namespace ingot::exec {
 
+// All but what it hears of. Small, whatever its commands were.
 class ClientState {
  public:
-  // `channels` null: its subscriptions do not change.
-  ClientState(const contract::Client& client, const contract::Channels* channels,
-              const contract::Tracking& tracking);
-  void restore(contract::Client& client, contract::Channels& channels,
-               contract::Tracking& tracking) const;
+  explicit ClientState(const contract::Client& client);
+  void restore(contract::Client& client) const;
 
  private:
   const int db_;
@@ -35,6 +33,18 @@ class ClientState {
   const std::string library_name_;
   const std::string library_version_;
   const std::shared_ptr<access::Account> account_;
+};
+
+// What it hears of: its subscriptions, and the keys that it tracks.
+class ClientHearing {
+ public:
+  // `channels` null: its subscriptions do not change.
+  ClientHearing(const contract::Client& client, const contract::Channels* channels,
+                const contract::Tracking& tracking);
+  void restore(contract::Client& client, contract::Channels& channels,
+               contract::Tracking& tracking) const;
+
+ private:
   const uint32_t tracking_;
   const uint64_t redirect_;
   const std::vector<std::string> prefixes_;

@@ -45,13 +45,6 @@ const PoolOutcome& pool_outcome(const Unit& unit, uint64_t place) {
   return found == unit.from_pool.end() ? none : found->second;
 }
 
-// An EXEC with session commands.
-static bool has_client_to_itself(const Unit& unit) {
-  return std::ranges::any_of(unit.transaction, [](const contract::QueuedCommand& queued) {
-    return contract::is_session(*queued.row);
-  });
-}
-
 // What a master sends has been served there.
 static bool is_blocking_of_master(const Unit& unit) {
   return unit.from_master && (unit.row->flags & contract::flag::kBlocking) != 0;
@@ -65,11 +58,6 @@ Earlier earlier_runs(const Unit& unit, uint64_t place) {
           .may_block = unit.transaction.empty() && !is_blocking_of_master(unit),
           .fed = {},
           .went_on = unit.went_on};
-}
-
-void restore_client(Services& services, const WriteJob& job, const Unit& unit) {
-  if (!unit.client_before) return;
-  unit.client_before->restore(*job.client, services.channels, services.tracking);
 }
 
 Group::Group(Services& services, Settling& settling)
@@ -198,8 +186,7 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   return outcome;
 }
 
-// Something differs here. The master is not told, but somebody should know.
-static void log_master_error(const contract::ReplySink& reply, const CommandRow& row) {
+void log_master_error(const contract::ReplySink& reply, const CommandRow& row) {
   if (!reply.erred()) return;
   metrics::log::warning(
       "== CRITICAL == This replica is sending an error to its master: '{}' after processing the "
@@ -279,105 +266,6 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
   if (!wish.goes_on.empty()) return GoesOn{.memory = std::move(wish.goes_on)};
   accounting.kept(reply, &keys);
   if (unit.from_master) log_master_error(reply, *unit.row);
-  return Done{};
-}
-
-Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
-                               RespSink& reply) {
-  Unit& unit = job.units[job.next];
-  Accounting accounting(services_, {.row = *unit.row,
-                                    .command = *unit.command,
-                                    .client = *job.client,
-                                    .db = unit.db,
-                                    .notices = effects_.notices});
-  const bool broken = watches_.broken(job.client->id, keys);
-  effects_.unwatch = true;
-  if (broken) {
-    reply.null_array();
-    accounting.kept(reply, nullptr);
-    return Done{};
-  }
-  for (const contract::QueuedCommand& queued : unit.transaction) {
-    if (const std::string* refusal = refusal_for(*queued.row, refusals)) {
-      reply.error("EXECABORT Transaction discarded because of: " + *refusal);
-      accounting.kept(reply, nullptr);
-      return Done{};
-    }
-  }
-  const uint64_t bytes_max = services_.data.bounds.transaction_bytes.load();
-  const size_t changed_before = overlay_.bytes() + effects_.told.bytes();
-  const size_t answered_before = job.replies.bytes.size();
-  reply.array(unit.transaction.size());
-  int db = unit.db;
-  const bool has_client = has_client_to_itself(unit);
-  if (unit.client_before) {
-    restore_client(services_, job, unit);
-  } else if (has_client) {
-    const bool listens = std::ranges::any_of(unit.transaction,
-                                             [](const auto& queued) { return queued.row->pushes; });
-    unit.client_before = std::make_unique<ClientState>(
-        *job.client, listens ? &services_.channels : nullptr, services_.tracking);
-  }
-  // Its commands may turn the client's replies on and off.
-  RespSink own_reply(job.replies, unit.resp);
-  RespSink& each_reply = has_client ? own_reply : reply;
-  for (size_t i = 0; i < unit.transaction.size(); ++i) {
-    const contract::QueuedCommand& queued = unit.transaction[i];
-    const size_t mark = job.replies.bytes.size();
-    const auto keep_silent = [&] {
-      const bool silent = has_client && contract::is_silent(job.client->reply_mode);
-      if (silent && !queued.row->pushes) job.replies.truncate(mark);
-    };
-    const std::string denied = unit.permission.check(services_, job.client->id, i, queued);
-    if (!denied.empty()) {
-      each_reply.error(denied);
-      each_reply.clear_erred();
-      keep_silent();
-      continue;
-    }
-    const uint64_t place = place_in_unit(i);
-    if (latch_failure(pool_outcome(unit, place))) return Done{};
-    keys.hits = keys.misses = 0;
-    keys.missed.clear();
-    keys.mark_access(marks_access(*job.client, *queued.row));
-    Accounting each(services_, {.row = *queued.row,
-                                .command = *queued.command,
-                                .client = *job.client,
-                                .db = db,
-                                .notices = effects_.notices});
-    if (queued.row->runs_script) each.show();
-    const Savepoint before = savepoint();
-    const Call call = {
-        .row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id};
-    Wish wish =
-        queued.row->runs_script
-            ? run_with_calls(job, refusals, i, call, earlier_runs(unit, place), keys, each_reply)
-            : run_any(services_, call, *job.client, earlier_runs(unit, place), keys, each_reply);
-    if (wish.work) {
-      return NeedsPool{.work = std::move(wish.work),
-                       .place = std::max(place, wish.place),
-                       .holds = std::move(wish.holds)};
-    }
-    if (overlay_.failed()) return Done{};
-    if (contract::is_session(*queued.row)) {
-      db = job.client->db;
-      unit.permission.account = job.client->account();
-    }
-    if (each_reply.undoes()) rollback(before);
-    const bool remembers =
-        has_client ? contract::remembers_reads(job.client->tracking) : unit.remembers_reads;
-    if (remembers) remember_reads(*queued.row, queued.command->args, *job.client);
-    each.kept(each_reply, &keys);
-    if (unit.from_master) log_master_error(each_reply, *queued.row);
-    each_reply.clear_erred();
-    keep_silent();
-    const bool is_large = overlay_.bytes() + effects_.told.bytes() - changed_before > bytes_max ||
-                          job.replies.bytes.size() - answered_before > bytes_max;
-    if (is_large && !unit.from_master) {
-      return TooLarge{};
-    }
-  }
-  accounting.kept(reply, nullptr);
   return Done{};
 }
 

@@ -115,8 +115,14 @@ class Group {
                      const contract::Client& client);
   Outcome run_command(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed,
                       types::KeyWriter& keys, contract::RespSink& reply);
+  // --- group_transaction.cc
+  struct TransactionRun;
   Outcome run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
                           contract::RespSink& reply);
+  void take_client(const WriteJob& job, Unit& unit);
+  std::optional<Outcome> run_queued(TransactionRun& run, size_t index);
+  Wish run_handler(TransactionRun& run, size_t index);
+  // ---
   Wish run_with_calls(WriteJob& job, const Refusals& refusals, size_t index, const Call& call,
                       Earlier earlier, types::KeyWriter& keys, contract::RespSink& reply);
   bool latch_failure(const PoolOutcome& outcome);
@@ -150,5 +156,9 @@ class Group {
 
 // Why a write of this kind is not taken now, or null.
 const std::string* refusal_for(const contract::CommandRow& row, const Group::Refusals& refusals);
+
+// A command of a master's has failed: something differs here. The master is not told, but somebody
+// should know.
+void log_master_error(const contract::ReplySink& reply, const contract::CommandRow& row);
 
 }  // namespace ingot::exec

@@ -1,6 +1,8 @@
 // Refusals and undoing of single commands, and what they want from the pool.
 #include "src/exec/group_calls.h"
 
+#include <algorithm>
+
 #include "src/contract/errors.h"
 
 namespace ingot::exec {
@@ -31,8 +33,10 @@ uint64_t GroupCalls::seed() {
 
 bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::ReplySink& reply) {
   ++place_;
+  const bool is_counted = place_ <= unit_.counted;
   if (const std::string* refused = refusal(call.row, script)) {
-    count_rejected(services_, &call.row, *refused);
+    if (!is_counted) count_rejected(services_, &call.row, *refused);
+    unit_.counted = std::max(unit_.counted, place_);
     reply.error(*refused);
     return true;
   }
@@ -49,6 +53,7 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
                                     .client = caller_,
                                     .db = call.db,
                                     .in_script = true,
+                                    .is_counted = is_counted,
                                     .notices = group_.effects_.notices});
   if (contract::is_write(call.row)) {
     Earlier earlier = earlier_runs(unit_, place_);
@@ -85,6 +90,7 @@ bool GroupCalls::run(const Call& call, const ScriptCall& script, contract::Reply
   }
   has_written_ = has_written_ || (call.row.flags & contract::flag::kWrite) != 0;
   accounting.kept(reply, &keys_);
+  unit_.counted = std::max(unit_.counted, place_);
   return true;
 }
 

@@ -91,13 +91,18 @@ void TransactionPermission::check_all(Services& services, uint64_t client_id,
 }
 
 std::string TransactionPermission::check(Services& services, uint64_t client_id, size_t index,
-                                         const contract::QueuedCommand& command) const {
-  if (account->version() == version) {
-    const auto found = std::ranges::find(errors, index, &std::pair<size_t, std::string>::first);
-    return found == errors.end() ? std::string() : found->second;
+                                         const contract::QueuedCommand& command) {
+  if (index >= asked && account->version() != version) {
+    std::erase_if(errors, [&](const auto& each) { return each.first == index; });
+    std::string error;
+    if (!account->is_unrestricted()) {
+      error = exec_error(services, *account->user(), account->name, client_id, command);
+    }
+    if (!error.empty()) errors.emplace_back(index, std::move(error));
   }
-  if (account->is_unrestricted()) return {};
-  return exec_error(services, *account->user(), account->name, client_id, command);
+  asked = std::max(asked, index + 1);
+  const auto found = std::ranges::find(errors, index, &std::pair<size_t, std::string>::first);
+  return found == errors.end() ? std::string() : found->second;
 }
 
 }  // namespace ingot::exec

@@ -42,13 +42,15 @@ struct TransactionPermission {
   access::AccountPtr account = {};
   uint64_t version = 0;                                     // of the account, when it was checked
   std::vector<std::pair<size_t, std::string>> errors = {};  // for those that may not run
+  size_t asked = 0;  // so many commands have had their turn, if in a run that was undone
 
   // Before it is handed on: that may be to the writer, which is to compare nothing.
   void check_all(Services& services, uint64_t client_id,
                  std::span<const contract::QueuedCommand> commands);
-  // When the turn of the command comes: the error, empty when it may run.
+  // When the turn of the command comes: the error, empty when it may run. What was said of it in a
+  // run that was undone holds.
   std::string check(Services& services, uint64_t client_id, size_t index,
-                    const contract::QueuedCommand& command) const;
+                    const contract::QueuedCommand& command);
 };
 
 }  // namespace ingot::exec

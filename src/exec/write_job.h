@@ -49,6 +49,23 @@ struct FromMaster {
   int db;                   // selected behind them
 };
 
+// An EXEC with session commands: what it may change of its client, as that was before; and those
+// commands that have run, by their place among its commands. What they do to more than their client
+// lasts when the unit is undone, so they do not run again with it.
+struct ExecClient {
+  ExecClient(const contract::Client& client, const contract::Channels* channels,
+             const contract::Tracking& tracking)
+      : before(client), hearing(client, channels, tracking) {}
+
+  struct Ran {
+    std::string reply;
+    ClientState after;
+  };
+  const ClientState before;
+  const ClientHearing hearing;
+  std::map<size_t, Ran> ran;
+};
+
 // One thing that takes effect as a whole: a command, or an EXEC with its commands.
 struct Unit {
   const contract::CommandRow* row = nullptr;  // null: only `canned` is answered
@@ -64,7 +81,9 @@ struct Unit {
   std::string canned;                                // an encoded reply that keeps its place
   // Beside `canned`: what a read before it has found expired, to be removed.
   std::vector<types::KeyReader::KeyName> expired = {};
-  std::unique_ptr<ClientState> client_before = {};  // of an EXEC that may change its client
+  std::unique_ptr<ExecClient> exec_client = {};
+  // The place of the last command in it that has been counted (Accounting), in whichever run.
+  uint64_t counted = 0;
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};
   // It is blocked until so many replicas have the stream up to here: on stable storage, perhaps,
@@ -91,6 +110,9 @@ struct Unit {
 // script calls: n more.
 inline uint64_t place_in_unit(size_t index) {
   return static_cast<uint64_t>(index) << 32;
+}
+inline uint64_t last_place_in_unit(size_t index) {
+  return place_in_unit(index + 1) - 1;
 }
 
 // Consecutive writes of one connection, in order.

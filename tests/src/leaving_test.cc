@@ -204,3 +204,52 @@ TEST_CASE("nobody waits for the commit of a flush, and everybody sees one state"
   CHECK(flusher.receive() == "+OK\r\n");
   CHECK(reader.run({"GET", "k"}) == "$-1\r\n");
 }
+
+// The second run finds the client as the first one did: here it must not stay in another database.
+TEST_CASE("an EXEC that is refused when it runs again leaves its client alone", "[exec]") {
+  Gated gated;
+  InProcessClient other(gated.server);
+  InProcessClient client(gated.server);
+  other.pipeline({{"SET", "cold", "1"}, {"SET", "k", "0"}});
+  client.run({"WATCH", "watched"});
+  gated.make_cold("cold");
+  client.send({{"MULTI"},
+               {"CLIENT", "SETNAME", "x"},
+               {"SELECT", "3"},
+               {"SELECT", "0"},
+               {"GET", "cold"},
+               {"SELECT", "5"},
+               {"EXEC"},
+               {"CLIENT", "GETNAME"},
+               {"GET", "k"}});
+  REQUIRE(eventually([&] { return gated.engine->disk_reads.waiting() > 0; }));
+  const bool broken = GENERATE(true, false);
+  if (broken) other.run({"SET", "watched", "1"});
+  gated.engine->disk_reads.open();
+  const std::string replies = client.receive();
+  INFO(replies);
+  CHECK(replies.ends_with(broken ? "*-1\r\n$-1\r\n$1\r\n0\r\n"
+                                 : "*5\r\n+OK\r\n+OK\r\n+OK\r\n$1\r\n1\r\n+OK\r\n"
+                                   "$1\r\nx\r\n$-1\r\n"));
+}
+
+TEST_CASE("an EXEC that could not be committed leaves its client alone", "[exec]") {
+  Gated gated;
+  InProcessClient other(gated.server);
+  InProcessClient client(gated.server);
+  other.pipeline({{"SET", "cold", "1"}, {"SET", "k", "0"}});
+  gated.make_cold("cold");
+  client.send({{"MULTI"},
+               {"CLIENT", "SETNAME", "x"},
+               {"SUBSCRIBE", "c"},
+               {"SELECT", "5"},
+               {"SELECT", "0"},
+               {"INCR", "cold"},
+               {"SELECT", "5"},
+               {"EXEC"}});
+  REQUIRE(eventually([&] { return gated.engine->disk_reads.waiting() > 0; }));
+  gated.memory->fail_next_write({storage::Status::Code::kNoSpace, "full"});
+  gated.engine->disk_reads.open();
+  CHECK(client.receive().find("MISCONF") != std::string::npos);
+  CHECK(client.pipeline({{"CLIENT", "GETNAME"}, {"GET", "k"}}) == "$-1\r\n$1\r\n0\r\n");
+}
