@@ -297,6 +297,14 @@ int complete_error(lua_State* lua) {
   if (found && std::string_view(at.what) == "C") {
     found = lua_getstack(lua, 2, &at) != 0 && lua_getinfo(lua, "nSl", &at) != 0;
   }
+  // In one of the read-only tables it would stay for all scripts to come. In Redis that is an error
+  // of the handler's own.
+  if (push_real(lua, 1)) {
+    lua_settop(lua, 0);
+    lua_pushfstring(lua, "err_handler_def:10: %s", kReadOnly);
+    at.source = "@err_handler_def";
+    at.currentline = 10;
+  }
   if (lua_type(lua, 1) != LUA_TTABLE) {
     lua_newtable(lua);
     push_described(lua);
