@@ -266,7 +266,7 @@ int pack(lua_State* lua) {
 }
 
 // At most `limit` values from `offset` on, preceded by where they ended (-1: at the end of the
-// text). Without limit and offset all values, alone.
+// text). Without limit and offset all values, alone; without limit alone none.
 int unpack_some(lua_State* lua, int limit, int offset) {
   size_t bytes = 0;
   const char* text = luaL_checklstring(lua, 1, &bytes);
@@ -282,7 +282,7 @@ int unpack_some(lua_State* lua, int limit, int offset) {
   const bool is_all = limit == 0 && offset == 0;
   Unpacker unpacker(lua, std::string_view(text, bytes).substr(static_cast<size_t>(offset)));
   int count = 0;
-  for (; unpacker.more() && (limit == 0 || count < limit); ++count) unpacker.unpack();
+  for (; unpacker.more() && (is_all || count < limit); ++count) unpacker.unpack();
   if (is_all) return count;
   luaL_checkstack(lua, 1, "in function cmsgpack.unpack");
   lua_pushinteger(lua, unpacker.more() ? static_cast<lua_Integer>(bytes - unpacker.left()) : -1);
