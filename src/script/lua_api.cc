@@ -100,7 +100,7 @@ std::string_view string_at(lua_State* lua, int index) {
 
 int error_reply(lua_State* lua) {
   if (!has_one_string(lua)) return 1;
-  std::string text(string_at(lua, 1));
+  std::string text = lua_tostring(lua, 1);  // up to a zero byte, as in Redis
   if (!text.starts_with('-')) text.insert(0, "-");
   push_error(lua, text);
   return 1;
