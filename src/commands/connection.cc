@@ -170,7 +170,7 @@ void hello(SessionContext& context, Args args) {
   context.reply.bulk("mode");
   context.reply.bulk("standalone");
   context.reply.bulk("role");
-  context.reply.bulk("master");
+  context.reply.bulk(context.server.master_link() ? "replica" : "master");
   context.reply.bulk("modules");
   context.reply.array(0);
 }

@@ -269,3 +269,16 @@ def test_who_kills_itself_in_a_transaction(empty_pair, target):
 
     for server in empty_pair.servers:
         run(server, server is empty_pair.servers[0])
+
+
+def test_hello_on_a_replica(empty_pair):
+    def run(server):
+        with server.client(protocol=3) as client:
+            roles = []
+            for target in (("127.0.0.1", "1"), ("NO", "ONE")):
+                client.call("REPLICAOF", *target)
+                roles += [value for name, value in client.call("HELLO", "3").value if name.value == b"role"]
+            return roles
+
+    expected, actual = map(run, empty_pair.servers)
+    assert actual == expected
