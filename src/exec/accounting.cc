@@ -6,19 +6,29 @@
 #include "src/contract/channels.h"
 #include "src/contract/shown_arguments.h"
 #include "src/data/store.h"
+#include "src/exec/handlers.h"
 #include "src/metrics/stats.h"
 #include "src/settings/setting_values.h"
 
 namespace ingot::exec {
 namespace {
 
+bool is_diverted(const net::Command& command, size_t index) {
+  return command.sink != nullptr && command.diverted_index == index;
+}
+
 // As Redis shortens them.
-std::vector<std::string> shortened(const contract::CommandRow& row, contract::Args args) {
+std::vector<std::string> shortened(const contract::CommandRow& row, const net::Command& command) {
+  const contract::Args args = command.args;
   constexpr size_t kArguments = 32;
   constexpr size_t kBytes = 128;
   const size_t most = args.size() <= kArguments ? args.size() : kArguments - 1;
   std::vector<std::string> kept;
   for (const std::string_view arg : contract::shown_arguments(row, args, most)) {
+    if (is_diverted(command, kept.size())) {  // its bytes are in the engine
+      kept.push_back(fmt::format("... ({} more bytes)", long_word(command).bytes));
+      continue;
+    }
     kept.emplace_back(arg.substr(0, kBytes));
     if (arg.size() <= kBytes) continue;
     kept.back() += fmt::format("... ({} more bytes)", arg.size() - kBytes);
@@ -40,7 +50,9 @@ std::string monitor_line(const contract::CommandRow& row, const Accounting::Run&
   std::string line =
       fmt::format("{}.{:06} [{} {}]", now / 1'000'000, now % 1'000'000, run.db, sender);
   const contract::Args args = run.command.args;
+  size_t index = 0;
   for (const std::string_view arg : contract::shown_arguments(row, args, args.size())) {
+    if (is_diverted(run.command, index++)) return line + " ...";
     if (line.size() + arg.size() > kBytesMax) return line + " ...";
     line.append(" ").append(settings::quote_word(arg));
   }
@@ -110,7 +122,7 @@ void Accounting::note_slowness(const contract::CommandRow& row, Clock::duration 
   if ((row.flags & contract::flag::kSkipSlowlog) != 0 || !stats.slow_log.wants(micros)) return;
   stats.slow_log.add({.at_s = services_.data.store.now_ms() / 1000,
                       .micros = micros,
-                      .args = shortened(row, run_.command.args),
+                      .args = shortened(row, run_.command),
                       .address = run_.client.address,
                       .client_name = run_.client.name()});
 }

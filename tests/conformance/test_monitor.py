@@ -76,6 +76,23 @@ def test_what_is_told(server):
 
 
 def test_who_monitors(server):
+def test_a_large_value_is_no_empty_word(server):
+    """A difference: what is in the engine already is not shown, but for its length in SLOWLOG."""
+    value = b"v" * 2_000_000
+    monitor = Monitor(server)
+    with server.client() as client:
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", "0")
+        client.pipeline([("SET", "k", value), ("MULTI",), ("APPEND", "k", value), ("EXEC",), ("CONFIG", "SET", "slowlog-log-slower-than", "-1")])
+        client.call("ECHO", "the end")
+        slow = [[word.value for word in entry.value[3].value] for entry in client.call("SLOWLOG", "GET", "10").value]
+    is_redis = server.name == "redis"
+    lines = [text[:40] for _, text in monitor.lines_until(b"the end")]
+    shown = b'"' + value if is_redis else b"..."
+    assert lines == [each[:40] for each in (b'"SET" "k" ' + shown, b'"MULTI"', b'"APPEND" "k" ' + shown, b'"EXEC"')]
+    rest = value[:128] + b"... (1999872 more bytes)" if is_redis else b"... (2000000 more bytes)"
+    assert [words for words in slow if len(words) == 3 and words[1] == b"k"] == [[b"APPEND", b"k", rest], [b"SET", b"k", rest]]
+
+
     monitor = Monitor(server)
     with server.client() as client:
         assert b"flags=O " in client.call("CLIENT", "LIST").value
