@@ -97,6 +97,7 @@ class Session : public net::Handler,
   std::string guard_error(contract::Guard guard) const;
   void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
+  std::string subscriber_refusal(const contract::Resolved& resolved) const;
   std::string replica_refusal(const contract::CommandRow& row) const;
   // --- session_permission.cc: what a client of a restricted user may do
   const access::User& user();

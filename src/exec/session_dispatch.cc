@@ -110,6 +110,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   if (restricted && error.empty() && check_permission(queued, &error) == Step::kWait) {
     return Step::kWait;
   }
+  if (error.empty()) error = subscriber_refusal(resolved);
   if (error.empty()) error = replica_refusal(*resolved.row);
   if (!error.empty()) {
     // An EXEC that is refused forgets what was watched: WATCH first.
@@ -177,11 +178,6 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
       return "NOAUTH Authentication required.";
     }
   }
-  if (!resolved.row->from_subscribers && client_->resp == 2 && client_->is_subscriber()) {
-    return "ERR Can't execute '" + contract::full_name(resolved.parent, *resolved.row) +
-           "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
-           "context";
-  }
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
@@ -202,6 +198,14 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
     return "ERR Replica can't interact with the keyspace";
   }
   return {};
+}
+
+// Behind what the client may do at all, which is noted when it may not.
+std::string Session::subscriber_refusal(const contract::Resolved& resolved) const {
+  if (resolved.row->from_subscribers || client_->resp != 2 || !client_->is_subscriber()) return {};
+  return "ERR Can't execute '" + contract::full_name(resolved.parent, *resolved.row) +
+         "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+         "context";
 }
 
 // What a server that follows another does not do for clients.

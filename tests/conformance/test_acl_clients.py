@@ -111,6 +111,18 @@ def test_log(acl_pair, protocol):
         admin.call("ACL", "LOG")
 
 
+def test_what_subscribers_are_denied_is_logged(acl_pair):
+    """Before they are told that they may call little else."""
+    with Both(acl_pair.servers) as both, Both(acl_pair.servers) as admin:
+        admin.call("ACL", "SETUSER", "u", "on", "nopass", "~k*", "&c", "+subscribe", "+get", "+select")
+        both.call("AUTH", "u", "x")
+        both.call("SUBSCRIBE", "c")
+        for line in ("GET x", "GET k", "SET k 1", "SUBSCRIBE d", "SELECT 1", "NOSUCH", "GET"):
+            both.call(*line.split())
+        admin.call("ACL", "LOG", compare=without_times)
+        admin.call("ACL", "LOG", "RESET")
+
+
 def test_log_of_large_keys_is_bounded(acl_pair):
     server = acl_pair.servers[1]
     with server.client() as client, server.client() as admin:
