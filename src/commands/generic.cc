@@ -54,6 +54,8 @@ void move_record(WriteContext& ctx, int db, std::string_view source, const Recor
   storage::Metadata metadata = record.metadata();
   ctx.keys.unlink(db, source, record);
   ctx.keys.store(target_db, target, replaced, metadata);
+  // As in Redis, which removes the old one first.
+  if (replaced != nullptr) ctx.keys.notify(notify::kNew, "new", target_db, target);
   ctx.changes = 1;
 }
 
@@ -137,6 +139,7 @@ void copy(WriteContext& ctx, Args args) {
       });
   if (!value) return;
   ctx.keys.store(target_db, args[2], exists ? &replaced : nullptr, value->record());
+  if (exists) ctx.keys.notify(notify::kNew, "new", target_db, args[2]);
   ctx.keys.notify(notify::kGeneric, "copy_to", target_db, args[2]);
   ctx.reply.integer(1);
 }

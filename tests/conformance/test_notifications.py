@@ -82,6 +82,7 @@ def test_kinds(empty_pair, protocol):
             b> CONFIG SET notify-keyspace-events Eg | SET k v | DEL k
             b> CONFIG SET notify-keyspace-events g | SET k v | DEL k
             b> CONFIG SET notify-keyspace-events Kn | SET k v | SET k w | LPUSH k2 x | GETSET k3 v | XADD s 1-1 a b
+            b> CONFIG SET notify-keyspace-events Eng | SET a 1 | SET b 2 | COPY a b REPLACE | COPY a c | RENAME a b | RENAME b d | COPY d c REPLACE
             b> CONFIG SET notify-keyspace-events Em | GET none | MGET none k none | EXISTS none | HGET no f | DEL none
             b> MULTI | SET x 1 | GET none | EXEC | MULTI | GET none | EXEC
             b> CONFIG SET notify-keyspace-events "" | SET k v
