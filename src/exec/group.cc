@@ -234,12 +234,14 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
     return Done{};
   }
   if (latch_failure(pool_outcome(unit, 0))) return Done{};
+  const bool is_counted = unit.counted == last_place_in_unit(0);
   Accounting accounting(services_, {.row = *unit.row,
                                     .command = *unit.command,
                                     .client = *job.client,
                                     .waits_since = unit.waits_since,
                                     .db = unit.db,
-                                    .is_shown = fed.has_value(),
+                                    .is_shown = fed || is_counted,
+                                    .is_counted = is_counted,
                                     .notices = effects_.notices});
   if (unit.row->runs_script) accounting.show();
   keys.mark_access(marks_access(*job.client, *unit.row));

@@ -93,7 +93,7 @@ class Session : public net::Handler,
   // --- session_dispatch.cc: routing
   Step dispatch(const net::BatchPtr& batch, const net::Command& command);
   void note_command(const contract::Resolved& resolved);
-  void answer_error(const contract::QueuedCommand& queued, std::string_view error);
+  void answer_at_once(const contract::QueuedCommand& queued, std::string_view error);
   std::string guard_error(contract::Guard guard) const;
   void tell_connection();
   std::string refusal(const contract::Resolved& resolved, const std::string& resolve_error);
@@ -114,6 +114,7 @@ class Session : public net::Handler,
   void enqueue_in_multi(contract::QueuedCommand queued);
   Step exec(const contract::QueuedCommand& queued);
   Step run_session(const contract::QueuedCommand& queued);
+  bool watch_while_busy(const contract::QueuedCommand& queued);
   Step block(const contract::QueuedCommand& queued);
   Step queue_write(Unit unit);
   void prefetch_behind_write(const contract::QueuedCommand& queued);

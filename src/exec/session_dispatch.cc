@@ -73,8 +73,8 @@ void Session::note_command(const contract::Resolved& resolved) {
                                  std::memory_order_relaxed);
 }
 
-// The answer of a command that fails as if it had run.
-void Session::answer_error(const QueuedCommand& queued, std::string_view error) {
+// As if the command had run, with this error or well.
+void Session::answer_at_once(const QueuedCommand& queued, std::string_view error) {
   contract::EncodedReply reply;
   contract::RespSink sink(reply, client_->resp);
   types::Notices notices;
@@ -83,7 +83,7 @@ void Session::answer_error(const QueuedCommand& queued, std::string_view error) 
                                     .client = *client_,
                                     .db = client_->db,
                                     .notices = notices});
-  sink.error(error);
+  error.empty() ? sink.ok() : sink.error(error);
   accounting.kept(sink, nullptr);
   if (!silent()) answer(std::move(reply));
   tell(std::move(notices));
@@ -137,7 +137,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   }
   if (restricted) error = unreadable_error(queued);
   if (!error.empty()) {
-    answer_error(queued, error);
+    answer_at_once(queued, error);
     after_command();
     return Step::kTaken;
   }
@@ -275,7 +275,7 @@ Session::Step Session::route(const QueuedCommand& queued) {
   if (row.name == "watch") {
     if (client_->in_multi) {
       // Redis answers the error and lets the transaction go on.
-      answer_error(queued, "ERR WATCH inside MULTI is not allowed");
+      answer_at_once(queued, "ERR WATCH inside MULTI is not allowed");
       return Step::kTaken;
     }
     watching_ = true;
@@ -283,6 +283,10 @@ Session::Step Session::route(const QueuedCommand& queued) {
     watching_ = false;
   } else if (contract::may_block(row)) {
     return block(queued);
+  }
+  const bool allows_busy = (row.flags & contract::flag::kAllowBusy) != 0;
+  if (allows_busy && services_.scripts.holds_writer() && watch_while_busy(queued)) {
+    return Step::kTaken;
   }
   const Step step = queue_write({.row = &row,
                                  .batch = queued.batch,
@@ -294,6 +298,29 @@ Session::Step Session::route(const QueuedCommand& queued) {
                                  .permission = permission_of_script(row)});
   if (row.alone && step == Step::kTaken) exclusive_ = true;
   return step;
+}
+
+// WATCH and UNWATCH while a script holds the writer: answered at once, as in Redis. They take
+// effect behind it, and before whatever the client sends next: what is not refused waits for them.
+bool Session::watch_while_busy(const QueuedCommand& queued) {
+  if (!slots_.empty() || assembling_) return false;
+  if (queued.row->name == "unwatch") {
+    writer_.unwatch(client_->id);
+    answer_at_once(queued, {});
+    return true;
+  }
+  if (job_in_flight_) return false;
+  answer_at_once(queued, {});
+  queue_write({.row = queued.row,
+               .batch = queued.batch,
+               .command = queued.command,
+               .db = client_->db,
+               .resp = client_->resp,
+               .silent = true,
+               .counted = last_place_in_unit(0)});
+  assembling_slot_->done = true;
+  submit_job();
+  return true;
 }
 
 // A job of its own: what came before is answered while it waits.
@@ -354,7 +381,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
   }
   if (!error.empty()) {
     if (client_->in_multi && watching_ && !idle()) return Step::kWait;  // WATCH first, then unwatch
-    answer_error(queued, error);
+    answer_at_once(queued, error);
     if (client_->in_multi) discard_transaction();
     return Step::kTaken;
   }

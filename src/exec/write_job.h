@@ -83,6 +83,7 @@ struct Unit {
   std::vector<types::KeyReader::KeyName> expired = {};
   std::unique_ptr<ExecClient> exec_client = {};
   // The place of the last command in it that has been counted (Accounting), in whichever run.
+  // last_place_in_unit(): all of it.
   uint64_t counted = 0;
   // When a run of it first missed what only the disk has, or asked the pool.
   std::optional<std::chrono::steady_clock::time_point> waits_since = {};

@@ -2,7 +2,9 @@
 blocking commands and scripts inside; the texts of errors.
 """
 
+import re
 import shlex
+import time
 
 import pytest
 
@@ -130,4 +132,30 @@ def test_inside_of_a_transaction(empty_pair, protocol, name):
             return replies
 
     expected, actual = map(run, empty_pair.servers)
+    assert actual == expected
+
+
+def test_while_a_script_runs(empty_pair):
+    """WATCH and UNWATCH are answered; and what is watched then is watched from the script's end on at least."""
+
+    def run(server):
+        with server.client() as admin, server.client() as slow, server.client() as client, server.client() as other:
+            admin.pipeline([("SET", "k", "1"), ("CONFIG", "SET", "busy-reply-threshold", "50")])
+            slow.send("EVAL", "while true do end", "0")
+            while not client.call("GET", "k").value.startswith(b"BUSY"):
+                time.sleep(0.01)
+            seen = [client.call(*line.split()) for line in ("WATCH k", "UNWATCH", "UNWATCH", "GET k", "MULTI")]
+            seen += other.pipeline([("UNWATCH",), ("WATCH", "k"), ("GET", "k")])
+            seen += [admin.call("SCRIPT", "KILL"), slow.read()]
+            admin.call("CONFIG", "SET", "busy-reply-threshold", "5000")
+            seen += [client.call("DISCARD"), client.call("WATCH", "k"), client.call("GET", "k"), other.call("GET", "k")]
+            admin.call("SET", "k", "2")
+            for each in (client, other):
+                seen.append(each.pipeline([("MULTI",), ("GET", "k"), ("EXEC",)]))
+            return seen
+
+    def shown(reply):
+        return re.sub(r"f_[0-9a-f]{40}", "f", repr(reply))
+
+    expected, actual = ([shown(reply) for reply in run(server)] for server in empty_pair.servers)
     assert actual == expected
