@@ -97,8 +97,11 @@ void Accounting::count_lookups(const types::KeyReader& keys) {
     metrics::add(stats.keyspace_misses, keys.misses);
   }
   for (const types::KeyReader::KeyName& missed : keys.missed) {
-    run_.notices.tell(types::Event{
-        .kind = types::notify::kKeyMiss, .name = "keymiss", .db = missed.db, .key = missed.key});
+    const uint32_t forms = services_.couriers.event_kinds() & types::notify::kForms;
+    run_.notices.tell(types::Event{.kinds = types::notify::kKeyMiss | forms,
+                                   .name = "keymiss",
+                                   .db = missed.db,
+                                   .key = missed.key});
   }
 }
 

@@ -78,7 +78,7 @@ void Courier::run() {
     }
     Item& item = items_.front();
     if (item.batch && next_notice_ < item.batch->notices.size()) {
-      open(item.batch->notices[next_notice_++], *item.batch);
+      open(item.batch->notices[next_notice_++]);
       --left;
       continue;
     }
@@ -114,7 +114,7 @@ void Courier::carry_parcel() {
   to_flush_.push_back(client);
 }
 
-void Courier::open(const types::Notice& notice, const NoticeBatch& batch) {
+void Courier::open(const types::Notice& notice) {
   letters_.clear();
   parcels_.clear();
   next_parcel_ = 0;
@@ -128,11 +128,11 @@ void Courier::open(const types::Notice& notice, const NoticeBatch& batch) {
   }
   if (const auto* shown = std::get_if<types::Shown>(&notice)) return address(*shown);
   const auto& event = std::get<types::Event>(notice);
-  if ((batch.event_kinds & types::notify::kKeyspace) != 0) {
+  if ((event.kinds & types::notify::kKeyspace) != 0) {
     address({.channel = fmt::format("__keyspace@{}__:{}", event.db, event.key),
              .bulk = bulk_of(event.name)});
   }
-  if ((batch.event_kinds & types::notify::kKeyevent) != 0) {
+  if ((event.kinds & types::notify::kKeyevent) != 0) {
     address({.channel = fmt::format("__keyevent@{}__:{}", event.db, event.name),
              .bulk = bulk_of(event.key)});
   }

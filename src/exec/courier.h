@@ -37,7 +37,6 @@ class Couriers;
 struct NoticeBatch {
   std::vector<types::Notice> notices;
   size_t bytes = 0;
-  uint32_t event_kinds = 0;  // notify-keyspace-events
 };
 
 class Courier {
@@ -89,7 +88,7 @@ class Courier {
   void run();
   void carry_parcel();
   void flush();
-  void open(const types::Notice& notice, const NoticeBatch& batch);
+  void open(const types::Notice& notice);
   void address(const types::Message& message);
   void address(const types::Shown& shown);
   // --- courier_tracking.cc: what is told to those who track keys

@@ -44,10 +44,8 @@ void Couriers::release(types::Notices notices) {
   if (any_change) threads |= tracking_.threads();
   if (any_shown) threads |= channels_.monitor_threads();
   if (threads.none()) return;
-  const auto batch =
-      std::make_shared<const NoticeBatch>(NoticeBatch{.notices = std::move(notices.list),
-                                                      .bytes = notices.bytes,
-                                                      .event_kinds = event_kinds_.load()});
+  const auto batch = std::make_shared<const NoticeBatch>(
+      NoticeBatch{.notices = std::move(notices.list), .bytes = notices.bytes});
   for (size_t i = 0; i < couriers_.size(); ++i) {
     if (threads.test(i)) couriers_[i]->post(batch);
   }

@@ -85,7 +85,7 @@ types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) 
   types::KeyWriter keys(overlay_, state_, services_.data.store.ids(), effects_,
                         services_.data.store.now_ms(), access,
                         collect_touched_ || !watches_.empty());
-  keys.want_events(wanted_events_);
+  keys.want_events(services_.couriers.event_kinds());
   if (tells_changes_) keys.tell_changes(author);
   keys.tell_replicas(services_.data.changes.on() && !services_.following.writer);
   keys.allow_overwrites(settling_.allowed());

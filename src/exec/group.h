@@ -60,7 +60,6 @@ class Group {
   Outcome run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed = {});
   // What happens to keys is collected for others than those who WATCH.
   void collect_touched(bool collect) { collect_touched_ = collect; }
-  void want_events(uint32_t kinds) { wanted_events_ = kinds; }
   void tell_changes(bool tell) { tells_changes_ = tell; }  // of keys
   // Of the units since the last call: what was stored, and which databases changed.
   types::Effects take_touched();
@@ -144,7 +143,6 @@ class Group {
   types::Effects effects_;
   WatchTable watches_;
   bool collect_touched_ = false;
-  uint32_t wanted_events_ = 0;
   bool tells_changes_ = false;
   std::vector<storage::KeyspaceId> settled_;  // what this group tells the counts of
   types::KeyspaceState::Savepoint begin_;     // of this group

@@ -140,6 +140,7 @@ std::optional<Outcome> Group::run_queued(TransactionRun& run, size_t index) {
   if (contract::is_session(*queued.row)) {
     run.db = job.client->db;
     unit.permission.account = job.client->account();
+    run.keys.want_events(services_.couriers.event_kinds());  // as it may have asked for
   }
   if (run.reply.undoes()) rollback(before);
   const bool remembers =

@@ -245,7 +245,6 @@ void Writer::run() {
     if (stopping && items.empty()) break;
     auto start = Steady::now();
     need_stream();
-    group_.want_events(services_.couriers.event_kinds());
     group_.tell_changes(services_.tracking.any());
     group_.begin_recount();
     if (services_.pause.until_ms() <= services_.data.store.now_ms()) services_.pause.end();

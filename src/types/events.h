@@ -25,6 +25,7 @@ enum : uint32_t {
   kModule = 1u << 11,   // d
   kKeyMiss = 1u << 12,  // m
   kNew = 1u << 13,      // n
+  kForms = kKeyspace | kKeyevent,
   // A: every class but m and n
   kAll =
       kGeneric | kString | kList | kSet | kHash | kZset | kExpired | kEvicted | kStream | kModule,
@@ -32,7 +33,7 @@ enum : uint32_t {
 }  // namespace notify
 
 struct Event {
-  uint32_t kind;          // one bit of namespace notify
+  uint32_t kinds;         // bits of namespace notify: its class, and in which forms it is told
   std::string_view name;  // "set", "expired", ...; static
   int db;
   std::string key;

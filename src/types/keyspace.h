@@ -341,7 +341,10 @@ class KeyWriter : public KeyReader {
   // is static.
   void notify(uint32_t kind, std::string_view name, int db, std::string_view key) {
     if ((wanted_events_ & kind) == 0) return;
-    effects_.notices.tell(Event{.kind = kind, .name = name, .db = db, .key = std::string(key)});
+    effects_.notices.tell(Event{.kinds = kind | (wanted_events_ & notify::kForms),
+                                .name = name,
+                                .db = db,
+                                .key = std::string(key)});
   }
   void want_events(uint32_t kinds) { wanted_events_ = kinds; }
   // Whether replicas are told what changes, which whoever changes it does. What expires, tells

@@ -97,6 +97,47 @@ def test_kinds(empty_pair, protocol):
         empty_pair.both("CONFIG", "SET", "notify-keyspace-events", "")
 
 
+def test_an_exec_that_asks_for_events(empty_pair, protocol):
+    """By the setting: each command tells what is asked for at its turn."""
+    try:
+        play(empty_pair, protocol, """
+            2>a> PSUBSCRIBE *
+            c> CONFIG SET notify-keyspace-events KEA
+            c> MULTI | SET k 1 | CONFIG SET notify-keyspace-events K$ | SET k 2 | DEL k | CONFIG SET notify-keyspace-events Eg | SET k 3 | DEL k
+            c> CONFIG SET notify-keyspace-events "" | SET k 4 | CONFIG SET notify-keyspace-events Em | GET none | DEL k | EXEC
+        """)  # fmt: skip
+    finally:
+        empty_pair.both("CONFIG", "SET", "notify-keyspace-events", "")
+
+
+def heard_by_itself(server, others, commands):
+    """What an EXEC's own client hears of it."""
+    with server.client() as other, server.client(protocol=3) as client:
+        client.call("CONFIG", "SET", "notify-keyspace-events", "EA")
+        if others:
+            other.call("PSUBSCRIBE", "*")
+        replies = [*client.pipeline([("MULTI",), *(command.split() for command in commands)])]
+        client.send("EXEC")
+        client.send("PING")
+        while replies[-1].value != b"PONG":
+            replies.append(client.read())
+        client.call("CONFIG", "SET", "notify-keyspace-events", "")
+        return re.findall(r"\$'(?:__keyevent@0__:)?(set|c)', \$", repr(replies))
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "with others"])
+def test_an_exec_that_subscribes(empty_pair, others):
+    """It hears what its later commands tell (where in its reply is a difference, see test_pubsub.py)."""
+    expected, actual = (heard_by_itself(server, others, ["PSUBSCRIBE *", "SET k 1", "PUBLISH c m"]) for server in empty_pair.servers)
+    assert actual == expected == ["set", "c"]
+
+
+def test_an_exec_that_subscribes_behind_what_it_tells(empty_pair):
+    """A difference: it hears that, too, where somebody else does; Redis looks for receivers at once."""
+    heard = [heard_by_itself(server, True, ["SET k 1", "PUBLISH c m", "PSUBSCRIBE *"]) for server in empty_pair.servers]
+    assert heard == [[], ["set", "c"]]
+
+
 def test_expiry_is_told_on_time(empty_pair):
     empty_pair.both("CONFIG", "SET", "notify-keyspace-events", "Ex")
     try:
