@@ -37,6 +37,8 @@ class Accounting {
 
   // MONITOR hears of it now, before what it causes; else kept() tells.
   void show();
+  // It has selected another database, which MONITOR tells with it.
+  void moved(int db) { run_.db = db; }
   // It waits to be fed.
   void waits(const types::KeyReader& keys);
   // `keys` may be null (a session command).
@@ -48,7 +50,7 @@ class Accounting {
   void note_slowness(const contract::CommandRow& row, Clock::duration took);
 
   Services& services_;
-  const Run run_;
+  Run run_;
   const Clock::time_point begun_;
   bool shown_ = false;
 };

@@ -96,6 +96,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
   for (size_t i = 0; i < unit.transaction.size(); ++i) {
     if (auto outcome = run_queued(run, i)) return std::move(*outcome);
   }
+  accounting.moved(run.db);
   accounting.kept(reply, nullptr);
   return Done{};
 }
@@ -141,6 +142,7 @@ std::optional<Outcome> Group::run_queued(TransactionRun& run, size_t index) {
     run.db = job.client->db;
     unit.permission.account = job.client->account();
     run.keys.want_events(services_.couriers.event_kinds());  // as it may have asked for
+    each.moved(run.db);
   }
   if (run.reply.undoes()) rollback(before);
   const bool remembers =

@@ -104,7 +104,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
     connection_->close();
     return Step::kTaken;
   }
-  if (resolved.row != nullptr) note_command(resolved);
+  note_command(resolved);
   QueuedCommand queued{.row = resolved.row, .batch = batch, .command = &command};
   std::string error = command.refused ? contract::kOutOfMemory : refusal(resolved, resolve_error);
   if (restricted && error.empty() && check_permission(queued, &error) == Step::kWait) {
@@ -432,6 +432,7 @@ Session::Step Session::run_session(const QueuedCommand& queued) {
                        .db = client_->db,
                        .client_id = client_->id},
                       *client_, reply, /*in_exec=*/false);
+    accounting.moved(client_->db);
     accounting.kept(reply, nullptr);
   };
   if (row.offload) {

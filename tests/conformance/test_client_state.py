@@ -271,6 +271,22 @@ def test_who_kills_itself_in_a_transaction(empty_pair, target):
         run(server, server is empty_pair.servers[0])
 
 
+def test_the_last_command(empty_pair):
+    lines = ["GET k", "CONFIG GET port", "NOSUCH x", "PING", "CONFIG NOSUCH", "CLIENT", "GET", "OBJECT", "EVAL"]
+
+    def run(server):
+        with server.client() as client, server.client() as admin:
+            number = client.call("CLIENT", "ID").value
+            seen = []
+            for line in lines:
+                client.call(*line.split())
+                seen.append(re.search(r" cmd=(\S+)", admin.call("CLIENT", "LIST", "ID", number).text())[1])
+            return seen
+
+    expected, actual = map(run, empty_pair.servers)
+    assert actual == expected
+
+
 def test_hello_on_a_replica(empty_pair):
     def run(server):
         with server.client(protocol=3) as client:
