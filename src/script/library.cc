@@ -92,9 +92,9 @@ std::shared_ptr<Library> read_library(std::string_view code, std::string* error)
   auto library = std::make_shared<Library>();
   library->code = code;
   bool named = false;
-  for (const std::string_view option : shebang->options) {
+  for (const std::string& option : shebang->options) {
     if (!option.starts_with("name=")) {
-      return fail("Invalid metadata value given: " + std::string(option));
+      return fail("Invalid metadata value given: " + option);
     }
     if (named) return fail("Invalid metadata value, name argument was given multiple times");
     named = true;
@@ -102,8 +102,8 @@ std::shared_ptr<Library> read_library(std::string_view code, std::string* error)
   }
   if (!named) return fail("Library name was not given");
   if (!is_function_name(library->name)) return fail(std::string(kBadFunctionName));
-  const std::string_view engine = shebang->engine.substr(2);
-  if (engine != "lua") return fail("Engine '" + std::string(engine) + "' not found");
+  const std::string engine = shebang->engine.substr(2);
+  if (engine != "lua") return fail("Engine '" + engine + "' not found");
   return library;
 }
 

@@ -62,17 +62,18 @@ std::string sha1_hex(std::string_view bytes) {
 std::optional<uint32_t> declared_flags(std::string_view body, std::string* error) {
   const auto shebang = read_shebang(body);
   if (!shebang) {
-    *error = "ERR Invalid script shebang";
+    const bool is_line = body.find('\n') != std::string_view::npos;
+    *error = is_line ? "ERR Invalid engine in script shebang" : "ERR Invalid script shebang";
     return std::nullopt;
   }
   if (shebang->engine != "#!lua") {
-    *error = "ERR Unexpected engine in script shebang: " + std::string(shebang->engine);
+    *error = "ERR Unexpected engine in script shebang: " + shebang->engine;
     return std::nullopt;
   }
   uint32_t flags = 0;
-  for (const std::string_view option : shebang->options) {
+  for (const std::string& option : shebang->options) {
     if (!option.starts_with("flags=")) {
-      *error = "ERR Unknown lua shebang option: " + std::string(option);
+      *error = "ERR Unknown lua shebang option: " + option;
       return std::nullopt;
     }
     *error = read_flags(option.substr(6), &flags);
