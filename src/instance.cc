@@ -346,6 +346,7 @@ void Instance::apply_limits(const settings::Settings& settings) {
   apply_output(limits.normal_output, settings.output_limits[settings::kNormalClients]);
   apply_output(limits.subscriber_output, settings.output_limits[settings::kPubsubClients]);
   server::MemoryShares shares = server::share_out(settings, memory_limit_);
+  client_eviction_.set_limit(server::clients_limit(settings, memory_limit_));
   limits.output_total_bytes_max = shares.output_bytes;
   limits.query_total_bytes_max = shares.input_bytes;
   limits.command_bytes_max = shares.command_bytes;
@@ -453,6 +454,7 @@ void Instance::sample() {
 void Instance::tick() {
   auto settings = config_.settings();
   disk_guard_->tick(*settings);
+  client_eviction_.tick(now_ms());
   failover_->tick();
   master_->tick();
 }

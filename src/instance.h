@@ -24,6 +24,7 @@
 #include "src/exec/services.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
+#include "src/server/client_eviction.h"
 #include "src/server/departure.h"
 #include "src/server/memory_limit.h"
 #include "src/server/saver.h"
@@ -161,6 +162,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<replication::Failover> failover_;
   std::unique_ptr<net::Server> net_;
   std::unique_ptr<server::DiskGuard> disk_guard_;
+  server::ClientEviction client_eviction_{clients_, stats_};
   std::unique_ptr<server::Ticker> sampler_;
   std::unique_ptr<server::Ticker> ticker_;
   std::unique_ptr<net::HttpServer> metrics_server_;

@@ -68,8 +68,6 @@ std::string client_line(const contract::Client& client, int64_t now_ms) {
   const uint64_t unsent = client.follows ? client.replica->unsent.load() : 0;
   const uint64_t arguments = client.pending_bytes;
   const uint64_t queued = client.queued_bytes;
-  const uint64_t total = sizeof(contract::Client) + input + input_free + arguments + queued +
-                         output + client.subscribed_bytes;
   return fmt::format(
       "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} qbuf={} qbuf-free={} argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} "
@@ -78,9 +76,9 @@ std::string client_line(const contract::Client& client, int64_t now_ms) {
       (now_ms - client.created_ms) / 1000, idle_ms / 1000, flags_of(client), client.db.load(),
       client.subscribed_to(ChannelKind::kChannel), client.subscribed_to(ChannelKind::kPattern),
       client.subscribed_to(ChannelKind::kShard), client.queued.load(), input, input_free, arguments,
-      queued, output_pieces, output + unsent, total, output > 0 ? "rw" : "r", command_name(client),
-      client.account()->name, client.redirect(), client.resp.load(), client.library_name(),
-      client.library_version());
+      queued, output_pieces, output + unsent, client.memory_bytes(), output > 0 ? "rw" : "r",
+      command_name(client), client.account()->name, client.redirect(), client.resp.load(),
+      client.library_name(), client.library_version());
 }
 
 }  // namespace ingot::access

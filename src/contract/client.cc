@@ -16,6 +16,13 @@ Client::Client(uint64_t client_id, std::string peer, std::string local, int sock
       created_ms(now_ms),
       account_(std::move(account)) {}
 
+uint64_t Client::memory_bytes() const {
+  uint64_t bytes = sizeof(Client) + pending_bytes + queued_bytes + subscribed_bytes;
+  if (connection == nullptr) return bytes;
+  return bytes + connection->query_buffer_bytes + connection->query_buffer_free +
+         connection->output_bytes;
+}
+
 bool Client::is_local() const {
   return is_unix || address.starts_with("127.0.0.1:") || address.starts_with("[::1]:");
 }

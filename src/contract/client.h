@@ -105,7 +105,10 @@ class Client {
   std::atomic<bool> leaving{false};  // sends no more, or is gone: nothing of it waits for others
   std::atomic<bool> gone{false};     // reads no more: what only reads need not be done
   std::atomic<bool> closed{false};   // runs no more: nothing is remembered for it
+  std::atomic<bool> evicted{false};  // its connection is being ended, because it took much memory
 
+  // What it takes, with its buffers. Under the registry's lock, or of its own thread.
+  uint64_t memory_bytes() const;
   // Whether it comes from this machine.
   bool is_local() const;
   std::string name() const;

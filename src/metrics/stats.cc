@@ -60,6 +60,7 @@ void Stats::reset(const Totals& totals) {
   for (Counter* counter : {&commands,
                            &connections_received,
                            &connections_rejected,
+                           &evicted_clients,
                            &keyspace_hits,
                            &keyspace_misses,
                            &expired_keys,

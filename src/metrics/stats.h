@@ -58,6 +58,7 @@ class Stats {
   Counter commands{0};
   Counter connections_received{0};
   Counter connections_rejected{0};
+  Counter evicted_clients{0};
   Counter keyspace_hits{0};
   Counter keyspace_misses{0};
   Counter expired_keys{0};

@@ -286,8 +286,9 @@ void write_stats(const InfoSource& source, InfoFields& out) {
   out.add_real("expired_stale_perc", 0);
   out.add("expired_time_cap_reached_count", stats.expire_batches_full.load());
   out.add("expire_cycle_cpu_milliseconds", stats.expire_micros.load() / 1000);
-  out.add_zeros({"evicted_keys", "evicted_clients", "total_eviction_exceeded_time",
-                 "current_eviction_exceeded_time"});
+  out.add("evicted_keys", 0);
+  out.add("evicted_clients", stats.evicted_clients.load());
+  out.add_zeros({"total_eviction_exceeded_time", "current_eviction_exceeded_time"});
   out.add("keyspace_hits", stats.keyspace_hits.load());
   out.add("keyspace_misses", stats.keyspace_misses.load());
   const contract::Channels& channels = source.services.channels;

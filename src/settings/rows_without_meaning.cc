@@ -150,11 +150,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     // Eviction: Ingot keeps what is stored.
     integer("maxmemory-samples", "5", 1, kIntMax),
     integer("maxmemory-eviction-tenacity", "10", 0, 100),
-    {.name = "maxmemory-clients",
-     .kind = Kind::kMemoryOrPercent,
-     .flags = kWithoutMeaning,
-     .min = -100,
-     .default_value = "0"},
 
     // Threads, memory and the process
     boolean("io-threads-do-reads", "no", kImmutable),

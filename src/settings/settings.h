@@ -112,6 +112,7 @@ struct Settings {
   int backup_keep = 1;                    // checkpoints
   bool ignore_redis_files = false;        // start empty beside data of Redis that are not loaded
   uint64_t maxmemory = 0;                 // bytes; 0: by the machine or its cgroup
+  int64_t maxmemory_clients = 0;          // bytes of clients; -5: 5 % of maxmemory; 0: no limit
   uint64_t cache_size = 0;                // bytes of the engine's cache; 0: maxmemory's share
   uint64_t max_disk = 0;                  // bytes of live files; 0: no limit
   uint64_t min_free_disk = 256ull << 20;  // writes stop when less is left on the disk
