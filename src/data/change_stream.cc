@@ -118,7 +118,7 @@ ChangeStream::Place ChangeStream::place() const {
 }
 
 Status ChangeStream::turn_on() {
-  if (on()) return is_id_old_ ? rename(new_id()) : Status();
+  if (on()) return is_id_old_ ? take_own_id() : Status();
   Place place{.id = new_id(), .offset = place_.offset};
   if (Status status = write_place(std::move(place)); !status.ok()) return status;
   is_id_old_ = false;
@@ -144,7 +144,17 @@ void ChangeStream::take_id(std::string id, Place* place) {
 
 Status ChangeStream::lead() {
   is_id_old_ = true;
-  return on() ? rename(new_id()) : Status();
+  return on() ? take_own_id() : Status();
+}
+
+// Those who follow may come from elsewhere, and know of no database that is selected.
+Status ChangeStream::take_own_id() {
+  Place place = place_;
+  take_id(new_id(), &place);
+  place.db = -1;
+  Status status = write_place(std::move(place));
+  if (status.ok()) is_id_old_ = false;
+  return status;
 }
 
 Status ChangeStream::rename(std::string id) {

@@ -62,7 +62,8 @@ class ChangeStream {
   // --- The writer, of the group that is about to be committed
   uint64_t offset() const { return place_.offset; }
   uint64_t offset_behind() const { return next_ ? next_->offset : place_.offset; }  // the group
-  int db() const { return place_.db; }  // selected behind all groups before it; see Place
+  // Selected behind all groups before it, see Place; what is told under a new id selects anew.
+  int db() const { return is_id_old_ ? -1 : place_.db; }
   // Nothing was told since the start, and nobody follows: whoever has all of it may still go on
   // here, or this server there.
   bool is_untouched() const { return is_id_old_; }
@@ -104,6 +105,7 @@ class ChangeStream {
   explicit ChangeStream(storage::Engine& engine) : engine_(engine) {}
   storage::Status load();
   static void take_id(std::string id, Place* place);
+  storage::Status take_own_id();
   storage::Status write_place(Place place);
   const std::string& begin_telling(storage::Batch& batch);
   void note_append(const storage::Status& status, uint64_t bytes, int db, storage::Batch& batch);

@@ -18,6 +18,7 @@
 #include "src/data/rdb_writer.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "src/exec/following.h"
 #include "src/exec/writer.h"
 #include "src/metrics/log.h"
 #include "src/metrics/stats.h"
@@ -114,7 +115,8 @@ std::string FollowerSource::State::begin() {
 std::string FollowerSource::State::begin_full_sync() {
   data::ChangeStream& changes = services.data.changes;
   const data::ChangeStream::Place place = changes.place();
-  changes.select_anew();
+  // What a master tells is passed on as it is, and selects nothing for those who come here.
+  if (!services.following.writer) changes.select_anew();
   reader = changes.read_from(place.offset);
   INGOT_CHECK(reader != nullptr);  // a backlog can always be read from its end
   offset = place.offset;
