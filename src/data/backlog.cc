@@ -279,9 +279,12 @@ Status Backlog::append(std::string_view bytes, const std::string& id) {
     if (Status status = begin_segment(id); !status.ok()) return status;
   }
   BacklogSegment& segment = *segments_.back();
-  if (!write_frames(segment.fd, &segment_bytes_, bytes, written_)) {
+  uint64_t position = segment_bytes_;
+  if (!write_frames(segment.fd, &position, bytes, written_)) {
+    // The frames that found room are whole, and of this place: what comes next overwrites them.
     return file_error("Can't write", segment.path);
   }
+  segment_bytes_ = position;
   written_ += bytes.size();
   std::lock_guard lock(mutex_);
   segment.file_bytes = segment_bytes_;

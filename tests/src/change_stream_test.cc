@@ -1,7 +1,10 @@
 // The stream of changes: its place in the engine, its backlog on disk, who reads it.
 #include "src/data/change_stream.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -447,6 +450,41 @@ TEST_CASE("a group that was not committed told nothing", "[changes]") {
   CHECK(one.stream->db() == 0);
   one.tell("after");
   CHECK(read_all(*one.stream->read_from(0)) == "before after");
+}
+
+// While it lives no file grows beyond that, as on a full disk.
+class FilesAtMost {
+ public:
+  explicit FilesAtMost(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FilesAtMost() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FilesAtMost(const FilesAtMost&) = delete;
+  FilesAtMost& operator=(const FilesAtMost&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("what found no room and was not committed is not read", "[changes]") {
+  OneStream one;
+  REQUIRE(one.stream->turn_on().ok());
+  one.tell("before ");
+  {
+    const FilesAtMost full(150'000);
+    const auto batch = one.engine->new_batch();
+    one.stream->append(text(200'000, 1), 0, *batch);
+    one.stream->undo();
+  }
+  const std::string after = text(200'000, 2);
+  one.tell(after);
+  CHECK(read_all(*one.stream->read_from(0)) == "before " + after);
+  one.stream.reset();
+  one.open(true);
+  CHECK(read_all(*one.stream->read_from(0)) == "before " + after);
 }
 
 TEST_CASE("whoever waits for the stream is called once it grows, or is another", "[changes]") {
