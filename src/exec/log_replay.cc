@@ -54,7 +54,9 @@ LogReplay::LogReplay(Services& services, Writer& writer)
       client_(std::make_shared<contract::Client>(services.clients.next_id(), "", "", -1, false,
                                                  services.data.store.now_ms(),
                                                  all_powerful_account())),
-      cutter_(services, client_->account(), 0) {}
+      cutter_(services, client_->account(), 0),
+      transaction_bytes_max_(UnitCutter::kTransactionShare *
+                             services.data.bounds.transaction_bytes) {}
 
 LogReplay::Cut LogReplay::cut(std::string_view bytes, Place* place) {
   place->args.clear();
@@ -134,6 +136,11 @@ bool LogReplay::feed(std::string_view bytes) {
     if (!run(std::move(units))) return false;
     held_.erase(0, taken);
     fed_before_ += taken;
+    if (cutter_.in_multi() && fed_before_ - whole_bytes_ > transaction_bytes_max_) {
+      error_ =
+          fmt::format("the transaction behind byte {} is larger than memory allows ('maxmemory')",
+                      whole_bytes_);
+    }
     if (!error_.empty()) return false;
     if (taken == 0) return true;
   }
@@ -171,7 +178,7 @@ bool LogReplay::run(std::vector<Unit> units) {
   job->thread = &at_once();
   job->done = [this](contract::EncodedReply replies, bool) {
     std::lock_guard lock(mutex_);
-    replies_ = std::move(replies.bytes);
+    replies_ = std::move(replies);
     is_done_ = true;
     done_.notify_one();
   };
@@ -179,13 +186,34 @@ bool LogReplay::run(std::vector<Unit> units) {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return is_done_; });
   is_done_ = false;
-  // A command that fails failed in Redis as well; but not for what the disk does here.
-  const std::string_view refused = "-MISCONF ";
-  const size_t at = replies_.starts_with(refused) ? 0 : replies_.find("\r\n-MISCONF ");
-  if (at == replies_.npos) return true;
-  const size_t begin = replies_.find(refused, at) + refused.size();
-  error_ = "storage: " + replies_.substr(begin, replies_.find("\r\n", begin) - begin);
+  const std::string refusal = find_refusal();
+  if (refusal.empty()) return true;
+  error_ = "it has a command that is refused here: " + refusal;
   return false;
+}
+
+// The first error for what disk, memory or scripts do not give here. A command that fails otherwise
+// failed in Redis as well.
+std::string LogReplay::find_refusal() const {
+  const std::string_view bytes = replies_.bytes;
+  auto body = replies_.bodies.begin();
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t end = bytes.find("\r\n", at);
+    const std::string_view line = bytes.substr(at, end - at);
+    for (const std::string_view refused : {"-MISCONF ", "-OOM ", "-EXECABORT ", "-NOSCRIPT "}) {
+      if (line.starts_with(refused)) return std::string(line.substr(1));
+    }
+    at = end + 2;
+    if (!line.starts_with('$') || line == "$-1") continue;
+    if (body != replies_.bodies.end() && body->offset == at) {
+      ++body;
+    } else {
+      std::from_chars(line.data() + 1, line.data() + line.size(), at);
+      at += end + 2;
+    }
+    at += 2;
+  }
+  return {};
 }
 
 }  // namespace ingot::exec

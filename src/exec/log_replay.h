@@ -15,6 +15,7 @@
 
 #include "net/command_batch.h"
 #include "src/contract/client.h"
+#include "src/contract/reply.h"
 #include "src/exec/services.h"
 #include "src/exec/unit_cutter.h"
 #include "src/exec/write_job.h"
@@ -47,11 +48,13 @@ class LogReplay {
   net::BatchPtr cut_batch(size_t* taken, std::vector<uint64_t>* ends);
   bool take(const net::BatchPtr& batch, const net::Command& command, std::vector<Unit>* units);
   bool run(std::vector<Unit> units);
+  std::string find_refusal() const;
 
   Services& services_;
   Writer& writer_;
   const std::shared_ptr<contract::Client> client_;
   UnitCutter cutter_;
+  const uint64_t transaction_bytes_max_;
   std::string error_;
   std::string held_;         // not yet run
   uint64_t fed_before_ = 0;  // of the file, before what is held
@@ -60,8 +63,8 @@ class LogReplay {
 
   std::mutex mutex_;
   std::condition_variable done_;
-  bool is_done_ = false;  // by mutex_
-  std::string replies_;   // by mutex_
+  bool is_done_ = false;            // by mutex_
+  contract::EncodedReply replies_;  // by mutex_
 };
 
 }  // namespace ingot::exec

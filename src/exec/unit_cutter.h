@@ -2,6 +2,7 @@
 // SELECT, and makes one unit of MULTI ... EXEC. One thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@ namespace ingot::exec {
 
 class UnitCutter {
  public:
+  // What a transaction may come to, without the long strings of a master's: so many times what EXEC
+  // may here, which is 'maxmemory'. Its changes are made in memory, like those.
+  static constexpr uint64_t kTransactionShare = 8;
+
   // `account`: whose the units are. `db`: what is selected at first.
   UnitCutter(Services& services, access::AccountPtr account, int db);
 

@@ -25,9 +25,6 @@ namespace {
 // What may wait behind the job at the writer; beyond it the master's socket is left unread.
 constexpr size_t kWaitingBytesMax = 4 << 20;
 constexpr size_t kWaitingUnitsMax = 16384;
-// What a transaction of a master may come to without its long strings: so many times what EXEC may
-// here, which is 'maxmemory'. Its changes are made in memory, like those.
-constexpr uint64_t kTransactionShare = 8;
 
 }  // namespace
 
@@ -39,7 +36,7 @@ StreamApplier::StreamApplier(exec::Services& services, exec::Writer& writer,
       client_(std::move(client)),
       wants_ack_(std::move(wants_ack)),
       link_(begin.link),
-      unit_bytes_max_(kTransactionShare * services.data.bounds.transaction_bytes),
+      unit_bytes_max_(exec::UnitCutter::kTransactionShare * services.data.bounds.transaction_bytes),
       cutter_(services, client_->account(), begin.db),
       unit_begin_(begin.offset),
       taken_(begin.offset),

@@ -192,6 +192,32 @@ def test_log_that_is_cut_off(directory, engine, cut):
     assert {file: file.read_bytes() for file in before} == before
 
 
+def test_log_with_a_large_transaction(directory, engine):
+    """As a script makes it: larger than what EXEC may change here."""
+    large = command("MULTI") + b"".join(command("SET", f"k{i}", "v" * 1000) for i in range(60_000)) + command("EXEC")
+    write_log(directory, command("SELECT", 0) + command("SET", "before", 1) + large + command("SET", "behind", 1))
+    options = {"appendonly": "yes", "maxmemory": "64mb"}
+    with Server.ingot(engine, options, directory=directory) as server, server.client(timeout=30) as client:
+        assert client.call("DBSIZE").value == 60_002
+        assert client.call("EXISTS", "before", "k0", "k59999", "behind").value == 4
+
+
+@pytest.mark.parametrize("unit", ["command", "transaction"])
+def test_log_that_the_disk_has_no_room_for(directory, engine, unit):
+    sets = [command("SET", f"k{i}", "v" * 1000) for i in range(5000)]
+    sets = ([command("MULTI"), *sets, command("EXEC")] if unit == "transaction" else sets) * 10
+    # What a value says is no refusal.
+    head = command("SELECT", 0) + command("SET", "k", "1\r\n-OOM no\r\n") + command("GETSET", "k", 2)
+    write_log(directory, head + b"".join(sets) + command("SET", "last", 1))
+    free = 2 * shutil.disk_usage(directory).free
+    server = Server.ingot(engine, {"appendonly": "yes", "min-free-disk": free}, directory=directory)
+    with pytest.raises(ServerError, match="refused here: .*min-free-disk"):
+        server.start()
+    server.options["min-free-disk"] = 0
+    with server, server.client(timeout=30) as client:
+        assert client.call("EXISTS", "k0", "k4999", "last").value == 3
+
+
 def test_log_with_what_is_no_command(directory, engine):
     write_log(directory, command("SELECT", 0) + command("SET", "k", 1) + b"garbage\r\n")
     server = Server.ingot(engine, {"appendonly": "yes"}, directory=directory)
