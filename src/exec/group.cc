@@ -342,6 +342,8 @@ types::Effects Group::touched_since(const Savepoint& before) const {
   types::Effects since;
   since.touched.assign(effects_.touched.begin() + static_cast<long>(before.effects.touched),
                        effects_.touched.end());
+  since.swapped.assign(effects_.swapped.begin() + static_cast<long>(before.effects.swapped),
+                       effects_.swapped.end());
   return since;
 }
 

@@ -85,10 +85,10 @@ void WatchTable::apply(const types::Effects& effects, types::KeyWriter& keys) {
     if (touched.modified) mark(touched.db, touched.key, keys);
   }
   for (const auto& swapped : effects.swapped) {
-    if (swapped.a == swapped.b) {
-      mark_existing(swapped.a, swapped.keyspace_a, std::nullopt, keys);
-    } else {
-      mark_existing(swapped.a, swapped.keyspace_a, swapped.keyspace_b, keys);
+    const bool is_empty = swapped.keyspace_a == swapped.keyspace_b;
+    mark_existing(swapped.a, swapped.keyspace_a,
+                  is_empty ? std::nullopt : std::optional(swapped.keyspace_b), keys);
+    if (swapped.a != swapped.b) {
       mark_existing(swapped.b, swapped.keyspace_b, swapped.keyspace_a, keys);
     }
   }

@@ -319,7 +319,7 @@ void KeyWriter::map_database(int db, storage::KeyspaceId fresh) {
 
 void KeyWriter::replace(int db, const FilledKeyspace& filled) {
   const storage::KeyspaceId old = keyspace(db);
-  effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = old});
+  effects_.swapped.push_back({.a = db, .b = db, .keyspace_a = old, .keyspace_b = filled.id});
   if (tells_changes_) effects_.notices.tell(AllChanged{});
   map_database(db, filled.id);
   for (const storage::KeyspaceId alive : {filled.id, filled.id | storage::kMarkersBit}) {

@@ -211,7 +211,8 @@ struct Effects {
     bool modified = true;  // false: those who wait for it are told, those who WATCH it are not
   };
   std::vector<Touched> touched;  // modified keys; collected only when somebody watches
-  // Databases that changed places, with the keyspaces they had; of a flushed one a == b.
+  // Databases that changed places, with the keyspaces they had. With a == b one was flushed, or
+  // another keyspace took the place of its own: then that is keyspace_b.
   struct Swapped {
     int a, b;
     storage::KeyspaceId keyspace_a, keyspace_b;

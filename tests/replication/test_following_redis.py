@@ -214,6 +214,22 @@ def test_clients_see_the_stream(engine):
             assert reader.read().value[0].value[0].value == b"s"
 
 
+@pytest.mark.parametrize("key", ["in both", "gone", "new"])
+def test_watched_key_that_all_of_the_data_change(engine, key):
+    with redis_master() as first, redis_master() as second, Server.ingot(engine) as replica:
+        for master, only in ((first, "gone"), (second, "new")):
+            with master.client() as client:
+                client.call("MSET", "in both", master.port, only, "1")
+        with replica.client() as client, replica.client() as watcher:
+            client.call("REPLICAOF", "127.0.0.1", first.port)
+            eventually(lambda: client.call("EXISTS", "gone").value == 1, "no data")
+            watcher.call("WATCH", key)
+            client.call("REPLICAOF", "127.0.0.1", second.port)
+            eventually(lambda: client.call("EXISTS", "new").value == 1, "no data")
+            client.call("REPLICAOF", "NO", "ONE")
+            assert watcher.pipeline([("MULTI",), ("SET", key, "mine"), ("EXEC",)])[-1].is_null()
+
+
 @pytest.mark.parametrize("many", [200_000 if FULL else 20_000])
 def test_a_pace_with_cold_blocks(engine, rng, many):
     """Every key is on disk when the master changes it again."""
