@@ -63,7 +63,7 @@ void LinkKeeper::set_master(settings::MasterAddress master) {
   if (follows) following.asked = true;
   writer_.between_groups([this, follows] {
     const bool followed = std::exchange(services_.following.writer, follows);
-    if (follows && !followed) writer_.end_blocked(kEndsWaits);
+    if (follows) writer_.end_blocked(kEndsWaits);
     if (follows != followed) writer_.change_stream();
     data::ChangeStream& changes = services_.data.changes;
     if (follows) changes.keep_id();

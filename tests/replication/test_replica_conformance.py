@@ -159,6 +159,7 @@ def test_a_replica_that_may_be_written(trio):
 
 
 def test_blocked_clients_are_let_go():
+    ends = b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
     with redis_master() as master, Server.redis() as redis, Server.ingot() as ingot:
         for server in (redis, ingot):
             with server.client() as waits, server.client() as reads, server.client() as client:
@@ -167,8 +168,12 @@ def test_blocked_clients_are_let_go():
                 eventually(lambda: info(client, "clients")["blocked_clients"] == "2", "nobody waits")
                 assert client.call("REPLICAOF", "127.0.0.1", master.port) == OK
                 for each in (waits, reads):
-                    assert each.read().value == (
-                        b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
+                    assert each.read().value == ends
+            with server.client() as reads, server.client() as client:
+                reads.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+                eventually(lambda: info(client, "clients")["blocked_clients"] == "1", "nobody waits")
+                assert client.call("REPLICAOF", "localhost", master.port) == OK
+                assert reads.read().value == ends
 
 
 def test_sentinels_way(tmp_path):
