@@ -7,7 +7,9 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <utility>
 
+#include "src/contract/args.h"
 #include "src/settings/setting_rows.h"
 #include "src/settings/setting_values.h"
 
@@ -43,18 +45,32 @@ std::optional<std::vector<std::string>> words_of(const std::string& line) {
   return words;
 }
 
-// file <name> seq <number> type b|i|h, in any order.
-bool read_line(const std::string& line, const fs::path& dir, RedisFiles* files) {
+// What the lines before have named.
+struct Named {
+  bool base = false;
+  int64_t appended = 0;  // the number of the last file
+};
+
+// file <name> seq <number> type b|i|h, in any order. One base, and the files behind it in the order
+// of their numbers: else something would be run twice, or too early.
+bool read_line(const std::string& line, const fs::path& dir, Named* named, RedisFiles* files) {
   const auto words = words_of(line);
   if (!words || words->size() < 6 || words->size() % 2 != 0) return false;
   std::string name, type;
+  int64_t number = 0;
   for (size_t i = 0; i < words->size(); i += 2) {
     if ((*words)[i] == "file") name = (*words)[i + 1];
     if ((*words)[i] == "type") type = (*words)[i + 1];
+    if ((*words)[i] == "seq") number = contract::parse_integer((*words)[i + 1]).value_or(0);
   }
-  if (name.empty() || name.find('/') != name.npos || type.size() != 1) return false;
+  if (name.empty() || name.find('/') != name.npos || type.size() != 1 || number == 0) {
+    return false;
+  }
   if (type == "h") return true;  // history: to be deleted
-  if (type != "b" && type != "i") return false;
+  if (type == "b" ? std::exchange(named->base, true)
+                  : type != "i" || number <= std::exchange(named->appended, number)) {
+    return false;
+  }
   const fs::path path = dir / name;
   std::error_code gone;
   if (!fs::exists(path, gone)) {
@@ -71,11 +87,12 @@ bool read_line(const std::string& line, const fs::path& dir, RedisFiles* files) 
 void read_manifest(const fs::path& manifest, RedisFiles* files) {
   std::ifstream in(manifest);
   int number = 0;
+  Named named;
   for (std::string line; files->error.empty() && std::getline(in, line);) {
     ++number;
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.starts_with('#')) continue;
-    if (!read_line(line, manifest.parent_path(), files)) {
+    if (!read_line(line, manifest.parent_path(), &named, files)) {
       files->error = fmt::format("line {} of {} is none of a manifest", number, manifest.string());
     }
   }

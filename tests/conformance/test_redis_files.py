@@ -192,6 +192,25 @@ def test_log_that_is_cut_off(directory, engine, cut):
     assert {file: file.read_bytes() for file in before} == before
 
 
+@pytest.mark.parametrize(
+    ("lines", "bad"),
+    [
+        (["1.base.rdb seq 1 type b", "1.incr.aof seq 1 type i", "1.base.rdb seq 1 type b"], 3),
+        (["1.incr.aof seq 1 type i", "1.incr.aof seq 1 type i"], 2),
+        (["1.incr.aof seq x type i"], 1),
+    ],
+)
+def test_manifest_that_names_files_twice(directory, engine, lines, bad):
+    """Redis refuses it as well: what is run twice gives other data."""
+    write_log(directory, command("SELECT", 0) + command("INCR", "n"), rdb.RdbFile().select(0).finish())
+    manifest = directory / "appendonlydir" / "appendonly.aof.manifest"
+    manifest.write_text("".join(f"file appendonly.aof.{line}\n" for line in lines))
+    for server in (Server.redis({"appendonly": "yes"}, directory=directory),
+                   Server.ingot(engine, {"appendonly": "yes"}, directory=directory)):  # fmt: skip
+        with pytest.raises(ServerError, match=f"line {bad}"):
+            server.start()
+
+
 def test_log_with_a_large_transaction(directory, engine):
     """As a script makes it: larger than what EXEC may change here."""
     large = command("MULTI") + b"".join(command("SET", f"k{i}", "v" * 1000) for i in range(60_000)) + command("EXEC")
