@@ -22,13 +22,22 @@ namespace ingot::data {
 
 using storage::Status;
 
-// Closed when the last reader lets it go, and so readable after its name has gone.
+// Open while it is written to, and no longer: there may be as many as there are large values.
 struct BacklogSegment {
-  BacklogSegment(std::string in, uint64_t place, std::string under, bool part, int file)
-      : path(std::move(in)), begin(place), id(std::move(under)), is_part(part), fd(file) {}
-  ~BacklogSegment() { ::close(fd); }
+  BacklogSegment(std::string in, uint64_t place, std::string under, bool part)
+      : path(std::move(in)), begin(place), id(std::move(under)), is_part(part) {}
+  ~BacklogSegment() { close(); }
   BacklogSegment(const BacklogSegment&) = delete;
   BacklogSegment& operator=(const BacklogSegment&) = delete;
+
+  // Unless it is. False, with errno.
+  bool open(int more = 0) {
+    if (fd < 0) fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | more, 0644);
+    return fd >= 0;
+  }
+  void close() {
+    if (fd >= 0) ::close(std::exchange(fd, -1));
+  }
 
   // What its checksums are seeded with.
   uint64_t seed(uint64_t place) const { return is_part ? place - begin : place; }
@@ -37,7 +46,7 @@ struct BacklogSegment {
   uint64_t begin;  // in the stream
   std::string id;  // under which its bytes were told; all constant once it belongs to the stream
   const bool is_part;
-  const int fd;
+  int fd = -1;              // by who writes it
   uint64_t file_bytes = 0;  // by the backlog's mutex_
 };
 
@@ -45,7 +54,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".backlog";
 constexpr std::string_view kPartSuffix = ".part";
-constexpr std::string_view kUnplaced = "temp-";  // before the number of a part without a place
+constexpr std::string_view kUnplaced = "temp-";  // before a number: not, or no more, in the stream
 constexpr size_t kDigits = 20;
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kFrameBytesMax = 64 << 10;
@@ -181,7 +190,9 @@ Backlog::Backlog(std::string directory, const std::vector<Told>& told, uint64_t 
   find_segments(told);
 }
 
-Backlog::~Backlog() = default;
+Backlog::~Backlog() {
+  sweep();
+}
 
 // Those that lead to the end without a gap: of the last one every frame is looked at, of the others
 // when they are read.
@@ -207,11 +218,10 @@ void Backlog::find_segments(const std::vector<Told>& told) {
   while (!found.empty()) {
     const auto& [order, last] = *std::prev(found.end());
     const auto& [begin, is_part] = order;
-    const int fd = last.told->end < leads_to ? -1 : ::open(last.path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) break;
-    auto segment = std::make_shared<BacklogSegment>(last.path, begin, last.told->id, is_part, fd);
+    if (last.told->end < leads_to) break;
+    auto segment = std::make_shared<BacklogSegment>(last.path, begin, last.told->id, is_part);
     if (segments_.empty()) {
-      if (!cut_to(*segment, end_)) break;
+      if (!segment->open() || !cut_to(*segment, end_)) break;
       segment_bytes_ = published_bytes_ = segment->file_bytes;
     } else {
       std::error_code size_error;
@@ -231,32 +241,39 @@ Status Backlog::begin_segment(const std::string& id) {
   std::error_code error;
   std::filesystem::create_directories(directory_, error);
   const std::string path = segment_path(directory_, written_, id, /*is_part=*/false);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return file_error("Can't create", path);
-  auto segment = std::make_shared<BacklogSegment>(path, written_, id, /*part=*/false, fd);
+  auto segment = std::make_shared<BacklogSegment>(path, written_, id, /*part=*/false);
+  if (!segment->open(O_CREAT | O_TRUNC)) return file_error("Can't create", path);
   segment_bytes_ = 0;
-  std::lock_guard lock(mutex_);
-  segments_.push_back(std::move(segment));
+  push(std::move(segment));
   return {};
+}
+
+// Which is written to from now on.
+void Backlog::push(SegmentPtr segment) {
+  std::lock_guard lock(mutex_);
+  if (!segments_.empty()) segments_.back()->close();
+  segments_.push_back(std::move(segment));
 }
 
 Backlog::Part::~Part() {
   if (!file_) return;
   std::lock_guard lock(backlog_.mutex_);
-  backlog_.remove(std::move(file_));
+  backlog_.remove(*file_);
 }
 
 std::unique_ptr<Backlog::Part> Backlog::begin_part(Status* error) {
   std::error_code ignored;
   std::filesystem::create_directories(directory_, ignored);
-  const std::string path = fmt::format("{}/{}{}", directory_, kUnplaced, ++parts_);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) {
-    *error = file_error("Can't create", path);
+  auto file = std::make_shared<BacklogSegment>(unplaced_path(), 0, "", /*part=*/true);
+  if (!file->open(O_CREAT | O_TRUNC)) {
+    *error = file_error("Can't create", file->path);
     return nullptr;
   }
-  return std::unique_ptr<Part>(
-      new Part(*this, std::make_shared<BacklogSegment>(path, 0, "", /*part=*/true, fd)));
+  return std::unique_ptr<Part>(new Part(*this, std::move(file)));
+}
+
+std::string Backlog::unplaced_path() {
+  return fmt::format("{}/{}{}", directory_, kUnplaced, ++unplaced_);
 }
 
 Status Backlog::Part::append(std::string_view bytes) {
@@ -300,10 +317,10 @@ Status Backlog::append(Part& part, const std::string& id) {
   segment->path = path;
   segment->begin = written_;
   segment->id = id;
+  segment->close();
   segment_bytes_ = segment->file_bytes;
   written_ += part.bytes_;
-  std::lock_guard lock(mutex_);
-  segments_.push_back(std::move(segment));
+  push(std::move(segment));
   return {};
 }
 
@@ -321,7 +338,7 @@ void Backlog::cut() {
     return segment.begin > end_ || (segment.is_part && segment.begin == end_);
   };
   while (!segments_.empty() && is_behind(*segments_.back())) {
-    remove(std::move(segments_.back()));
+    remove(*segments_.back());
     segments_.pop_back();
   }
   written_ = end_;
@@ -329,7 +346,7 @@ void Backlog::cut() {
   if (ok) {
     BacklogSegment& last = *segments_.back();
     segment_bytes_ = last.file_bytes = last.begin == end_ ? 0 : published_bytes_;
-    ok = ::ftruncate(last.fd, static_cast<off_t>(segment_bytes_)) == 0;
+    ok = last.open() && ::ftruncate(last.fd, static_cast<off_t>(segment_bytes_)) == 0;
   }
   lock.unlock();
   if (!ok) begin_anew(written_);
@@ -337,7 +354,7 @@ void Backlog::cut() {
 
 void Backlog::begin_anew(uint64_t offset) {
   std::lock_guard lock(mutex_);
-  for (SegmentPtr& segment : segments_) remove(std::move(segment));
+  for (const SegmentPtr& segment : segments_) remove(*segment);
   segments_.clear();
   begin_ = end_ = written_ = offset;
   segment_bytes_ = published_bytes_ = 0;
@@ -345,18 +362,23 @@ void Backlog::begin_anew(uint64_t offset) {
   ++generation_;
 }
 
-void Backlog::remove(SegmentPtr segment) {
-  ::unlink(segment->path.c_str());
-  removed_.push_back(std::move(segment));
+// Another may soon have its name.
+void Backlog::remove(const BacklogSegment& segment) {
+  const std::string path = unplaced_path();
+  if (::rename(segment.path.c_str(), path.c_str()) == 0) {
+    removed_.push_back(path);
+  } else {
+    ::unlink(segment.path.c_str());
+  }
 }
 
 void Backlog::sweep() {
-  std::vector<SegmentPtr> removed;
+  std::vector<std::string> removed;
   {
     std::lock_guard lock(mutex_);
     removed.swap(removed_);
   }
-  removed.clear();
+  for (const std::string& path : removed) ::unlink(path.c_str());
 }
 
 bool Backlog::is_held(uint64_t end) const {
@@ -368,7 +390,7 @@ void Backlog::drop_old() {
   for (const SegmentPtr& segment : segments_) bytes += segment->file_bytes;
   while (segments_.size() > 1 && bytes > limit_ && !is_held(segments_[1]->begin)) {
     bytes -= segments_.front()->file_bytes;
-    remove(std::move(segments_.front()));
+    remove(*segments_.front());
     segments_.pop_front();
     begin_ = segments_.front()->begin;
   }
@@ -404,6 +426,7 @@ std::unique_ptr<Backlog::Reader> Backlog::read_from(uint64_t offset) {
 }
 
 Backlog::Reader::~Reader() {
+  if (fd_ >= 0) ::close(fd_);
   std::lock_guard lock(backlog_.mutex_);
   backlog_.held_.erase(held_);
 }
@@ -421,16 +444,19 @@ Backlog::Reader::Got Backlog::Reader::read(std::string* out) {
       segment_ = segment;
       place_ = segment->begin;
       position_ = 0;
+      if (fd_ >= 0) ::close(fd_);
+      fd_ = ::open(segment->path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (fd_ < 0 && (errno == EMFILE || errno == ENFILE)) return Got::kGone;
     }
     end = next == segments.end() ? backlog_.end_ : std::min((*next)->begin, backlog_.end_);
   }
   std::string bytes;
   const size_t before = out->size();
   while (place_ < end && out->size() - before < kReadBytes) {
-    const auto frame = read_frame_header(segment_->fd, position_);
+    const auto frame = read_frame_header(fd_, position_);
     const bool wanted = frame && place_ + frame->bytes > offset_;
     if (!frame || place_ + frame->bytes > end ||
-        (wanted && !read_frame(segment_->fd, position_, *frame, segment_->seed(place_), &bytes))) {
+        (wanted && !read_frame(fd_, position_, *frame, segment_->seed(place_), &bytes))) {
       std::lock_guard lock(backlog_.mutex_);
       if (backlog_.generation_ == generation_) {
         backlog_.damaged_to_ = std::max(backlog_.damaged_to_, end);

@@ -108,6 +108,7 @@ class Backlog {
     uint64_t offset_;
     const uint64_t generation_;
     std::shared_ptr<BacklogSegment> segment_;
+    int fd_ = -1;            // of it
     uint64_t place_ = 0;     // of the frame that is next in the segment, in the stream
     uint64_t position_ = 0;  // of it in the file
     std::multiset<uint64_t>::iterator held_;
@@ -120,12 +121,14 @@ class Backlog {
   void find_segments(const std::vector<Told>& told);
   storage::Status begin_segment(const std::string& id);
   uint64_t readable_from() const { return std::max(begin_, damaged_to_); }  // by mutex_
-  void remove(SegmentPtr segment);                                          // by mutex_
-  void drop_old();                                                          // by mutex_
-  bool is_held(uint64_t end) const;  // by mutex_: what lies before this place
+  void push(SegmentPtr segment);
+  std::string unplaced_path();
+  void remove(const BacklogSegment& segment);  // by mutex_
+  void drop_old();                             // by mutex_
+  bool is_held(uint64_t end) const;            // by mutex_: what lies before this place
 
   const std::string directory_;
-  std::atomic<uint64_t> parts_{0};  // begun since the start, for their names
+  std::atomic<uint64_t> unplaced_{0};  // since the start, for their names
 
   // The appending thread's:
   uint64_t written_ = 0;          // behind what was appended
@@ -133,14 +136,14 @@ class Backlog {
   uint64_t published_bytes_ = 0;  // of it when publish() was last called
 
   mutable std::mutex mutex_;
-  std::deque<SegmentPtr> segments_;  // by mutex_; the last one is written to
-  uint64_t limit_;                   // by mutex_
-  uint64_t begin_ = 0;               // by mutex_
-  uint64_t end_ = 0;                 // by mutex_
-  uint64_t damaged_to_ = 0;          // by mutex_: nothing before this place can be read
-  uint64_t generation_ = 0;          // by mutex_: so often it has begun anew
-  std::multiset<uint64_t> held_;     // by mutex_: the places of readers
-  std::vector<SegmentPtr> removed_;  // by mutex_: they have no names, and are yet to be closed
+  std::deque<SegmentPtr> segments_;   // by mutex_; the last one is written to
+  uint64_t limit_;                    // by mutex_
+  uint64_t begin_ = 0;                // by mutex_
+  uint64_t end_ = 0;                  // by mutex_
+  uint64_t damaged_to_ = 0;           // by mutex_: nothing before this place can be read
+  uint64_t generation_ = 0;           // by mutex_: so often it has begun anew
+  std::multiset<uint64_t> held_;      // by mutex_: the places of readers
+  std::vector<std::string> removed_;  // by mutex_: files that are yet to be unlinked
 };
 
 }  // namespace ingot::data

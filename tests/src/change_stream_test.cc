@@ -150,6 +150,33 @@ TEST_CASE("a part is read like what stands around it, also after a start", "[cha
   }
 }
 
+TEST_CASE("no file is open but the one that is written to", "[changes]") {
+  storage::TemporaryDirectory directory;
+  Backlog backlog(directory.file("b"), told_to(0), 64 << 20);
+  const size_t before = files_in("/proc/self/fd").size();
+  std::string all;
+  const auto told = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const std::string large = text(2000, static_cast<uint32_t>(i));
+      REQUIRE(backlog.append(*part_of(backlog, large), kId).ok());
+      REQUIRE(backlog.append("small", kId).ok());
+      backlog.publish();
+      all += large + "small";
+    }
+  };
+  told(0, 50);
+  CHECK(files_in("/proc/self/fd").size() <= before + 1);
+  const auto reader = backlog.read_from(0);
+  CHECK(read_all(*reader) == all);
+  told(50, 52);
+  REQUIRE(backlog.append(*part_of(backlog, "lost"), kId).ok());
+  REQUIRE(backlog.append("lost", kId).ok());
+  backlog.cut();
+  told(52, 53);
+  CHECK(read_all(*backlog.read_from(0)) == all);
+  CHECK(files_in("/proc/self/fd").size() <= before + 2);
+}
+
 TEST_CASE("a part whose group was not committed goes", "[changes]") {
   storage::TemporaryDirectory directory;
   const std::string path = directory.file("b");
