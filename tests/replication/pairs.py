@@ -1,6 +1,7 @@
 """A master and its replica, a proxy between them, random load, and how to see that both are the same."""
 
 import contextlib
+import pathlib
 import random
 import select
 import socket
@@ -112,6 +113,12 @@ def differences(master, replica):
                     kinds = [client.call("TYPE", name).value for client in (one, other)]
                     lines.append(f"  {database} {name[:60]!r}: {kinds} {times}")
     return "\n".join(lines[:40])
+
+
+def peak_mb(server):
+    """What it has had in memory at most."""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
 class Load:

@@ -1,11 +1,10 @@
 """Values of megabytes in the stream: they come to the backlog while they arrive, and to a replica's engine as well."""
 
-import pathlib
 import threading
 import time
 
 import pytest
-from pairs import Proxy, assert_same, eventually, info, wait_in_step, wait_up
+from pairs import Proxy, assert_same, eventually, info, peak_mb, wait_in_step, wait_up
 from support.effort import FULL
 from support.replica import Replica
 from support.servers import Server
@@ -128,11 +127,6 @@ def test_what_is_not_told_leaves_nothing(engine):
                 client.call("SET", "k", b"%d" % i * 3 * MB)
                 assert replica.commands_until(client)[-1] == [b"SET", b"k", b"%d" % i * 3 * MB]
             eventually(lambda: len(parts(master)) <= 2, "old ones stay")
-
-
-def peak_mb(server):
-    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
 def test_a_large_value_takes_little_memory_on_both_sides(engine):

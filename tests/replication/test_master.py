@@ -1,12 +1,13 @@
 """Ingot as the master: of real redis-servers, of other Ingots, and of clients that only say they follow."""
 
+import os
 import signal
 import socket
 import threading
 import time
 
 import pytest
-from pairs import Load, Proxy, assert_same, connect, eventually, info, wait_in_step, wait_up
+from pairs import Load, Proxy, assert_same, connect, eventually, info, peak_mb, wait_in_step, wait_up
 from support.effort import FULL
 from support.replica import Replica
 from support.resp import Client, Timeout
@@ -42,6 +43,22 @@ def test_replica_comes_to_the_same_data(engine, kind, rng):
                 told = info(client)
                 assert told["connected_slaves"] == "1"
                 assert told["slave0"].startswith(f"ip=127.0.0.1,port={replica.port},state=online,offset=")
+
+
+def test_full_sync_of_four_times_the_memory(engine):
+    few = {"maxmemory": "32mb"}
+    with master_of(engine, few) as master, master.client(timeout=60) as client:
+        for i in range(260):
+            names = [f"{i}:{j}" for j in range(1000)]
+            values = [os.urandom(250).hex() for _ in names]
+            pairs = [word for both in zip(names, values, strict=True) for word in both]
+            words = [("MSET", *pairs), ("HSET", "hash", *pairs), ("RPUSH", "list", *values), ("SADD", "set", *values)][i % 4]
+            assert not client.call(*words).is_error()
+        with follower("ingot", engine, master.port, few) as replica:
+            wait_up(replica)
+            assert_same(master, replica)
+            assert peak_mb(master) < 100
+            assert peak_mb(replica) < 100
 
 
 @pytest.mark.parametrize("kind", ["redis", "ingot"])
