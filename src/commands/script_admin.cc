@@ -1,9 +1,7 @@
 // SCRIPT: the scripts that the server knows by name, and ending the one that runs.
-#include <memory>
 #include <string>
 
 #include "src/commands/families.h"
-#include "src/contract/errors.h"
 #include "src/contract/help.h"
 #include "src/script/scripts.h"
 
@@ -11,18 +9,9 @@ namespace ingot::commands {
 namespace {
 
 void load(SessionContext& ctx, Args args) {
-  std::string error;
-  auto script = script::read_script(args[2], &error);
-  if (script == nullptr) return ctx.reply.error(error);
-  if (ctx.scripts.find(script->sha) == nullptr) {
-    error = ctx.scripts.compile(*script);
-    if (!error.empty()) return ctx.reply.error(error);
-  }
-  auto kept = std::make_shared<script::Script>(*script);
-  kept->is_kept = true;
-  const std::string sha = kept->sha;
-  if (!ctx.scripts.add(std::move(kept))) return ctx.reply.error(contract::kOutOfMemory);
-  ctx.reply.bulk(sha);
+  std::string sha;
+  const std::string error = ctx.scripts.keep(args[2], &sha);
+  error.empty() ? ctx.reply.bulk(sha) : ctx.reply.error(error);
 }
 
 void exists(SessionContext& ctx, Args args) {

@@ -13,6 +13,7 @@
 #include "src/exec/prefetch.h"
 #include "src/exec/writer.h"
 #include "src/metrics/log.h"
+#include "src/script/scripts.h"
 
 namespace ingot::replication {
 
@@ -104,6 +105,10 @@ bool StreamApplier::take_command(const net::BatchPtr& batch, const net::Command&
     ack_at_ = ack_sync_at_ = gathered_offset() - itself.size();
     return true;
   }
+  if (equals_ignore_case(args[0], "script")) {
+    take_script(args);
+    return true;
+  }
   using Step = exec::UnitCutter::Step;
   const Step step = cutter_.take(batch, command);
   switch (step) {
@@ -126,6 +131,15 @@ bool StreamApplier::take_command(const net::BatchPtr& batch, const net::Command&
       return true;
   }
   return true;
+}
+
+// Which masters before Redis 7 tell. A script is known at once, to what comes behind it and to
+// clients when this server leads; SCRIPT FLUSH would be too early for what is not yet applied.
+void StreamApplier::take_script(contract::Args args) {
+  if (args.size() != 3 || !equals_ignore_case(args[1], "load")) return;
+  std::string sha;
+  const std::string error = services_.scripts.keep(args[2], &sha);
+  if (!error.empty()) metrics::log::warning("A script of the master is not kept: {}", error);
 }
 
 void StreamApplier::add_unit(Unit unit, Units* units) {

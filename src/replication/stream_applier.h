@@ -66,6 +66,7 @@ class StreamApplier : public std::enable_shared_from_this<StreamApplier> {
   void note_bytes(const net::Command& command);
   uint64_t gathered_offset() const { return unit_begin_ + bytes_.size() + long_bytes_; }
   bool take_command(const net::BatchPtr& batch, const net::Command& command, Units* units);
+  void take_script(contract::Args args);
   void add_unit(exec::Unit unit, Units* units);
   void fetch_ahead(const Units& units);
   std::unique_ptr<exec::WriteJob> next_job();  // by mutex_

@@ -67,6 +67,18 @@ bool Scripts::add(std::shared_ptr<const Script> script) {
   return false;
 }
 
+std::string Scripts::keep(std::string_view body, std::string* sha) {
+  std::string error;
+  const auto script = read_script(body, &error);
+  if (script == nullptr) return error;
+  if (find(script->sha) == nullptr) error = compile(*script);
+  if (!error.empty()) return error;
+  auto kept = std::make_shared<Script>(*script);
+  kept->is_kept = true;
+  *sha = kept->sha;
+  return add(std::move(kept)) ? std::string() : contract::kOutOfMemory;
+}
+
 // By mutex_.
 void Scripts::remove(const std::string& sha) {
   const auto found = by_sha_.find(sha);

@@ -61,6 +61,8 @@ class Scripts {
   // Keeps it. False: those that SCRIPT LOAD has brought leave no room. (Those of EVAL alone make
   // room for others, the oldest first.)
   [[nodiscard]] bool add(std::shared_ptr<const Script> script);
+  // Of SCRIPT LOAD, and its name. The error reply, or empty.
+  std::string keep(std::string_view body, std::string* sha);
   void flush();
 
   // --- libraries: what is committed. FUNCTION's changes are effects of their unit until then.

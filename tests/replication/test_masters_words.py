@@ -2,6 +2,7 @@
 refusals, damaged data, and a stream that is not as it should be. The old data stay through all of it."""
 
 import contextlib
+import hashlib
 import time
 
 import pytest
@@ -191,6 +192,22 @@ def test_commands_that_fail_are_logged_and_passed_over():
         errors = [line for line in log(replica).splitlines() if "== CRITICAL ==" in line]
         assert len(errors) == 5, "\n".join(errors)
         assert sum("WRONGTYPE" in each and "'rpush'" in each for each in errors) == 1
+
+
+def test_scripts_of_masters_before_redis_7():
+    """They tell SCRIPT LOAD, and with 'lua-replicate-commands no' EVALSHA behind it."""
+    code = "return redis.call('SET', KEYS[1], ARGV[1])"
+    sha = hashlib.sha1(code.encode()).hexdigest()
+    stream = told("SELECT", "0") + told("SCRIPT", "LOAD", code) + told("EVALSHA", sha, "1", "k", "v") + told("SCRIPT", "FLUSH")
+    stream += told("SET", "end", "1")
+    with stream_master([stream]) as master, replica_of(None, "rocksdb", KEPT, port=master.port) as replica:
+        with replica.client() as client:
+            wait_up(replica)
+            eventually(lambda: client.call("GET", "end").value == b"1", lambda: log(replica))
+            assert client.call("GET", "k").value == b"v"
+            client.call("REPLICAOF", "NO", "ONE")
+            assert client.call("EVALSHA", sha, 1, "k", "mine").value == b"OK"
+        assert "== CRITICAL ==" not in log(replica)
 
 
 @pytest.mark.parametrize(
