@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kNamesMax = 64;  // what the processor's first caches hold beside all else
 constexpr size_t kNameBytesMax = 1024;
-constexpr size_t kArgumentsMax = 256;  // of a longer command this would be next to nothing
+constexpr size_t kWordsMax = 256;  // of a longer command this would be next to nothing
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool NearRecords::add(const WriteJob& job) {
     if (unit.row == nullptr || !unit.transaction.empty()) continue;
     const storage::KeyspaceId keyspace = (*databases)[static_cast<size_t>(unit.db)];
     const contract::Args args = unit.command->args;
-    if (args.size() > kArgumentsMax) continue;
+    if (args.size() > kWordsMax) continue;
     keys_.clear();
     contract::add_keys_of(*unit.row, args, &keys_);
     for (const contract::KeyAt& key : keys_) {
