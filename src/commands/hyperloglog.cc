@@ -126,8 +126,11 @@ void pfcount(WriteContext& ctx, Args args) {
   if (!estimate) {
     if (!loaded.value.merge_into(&registers)) return ctx.reply.error(kCorrupt);
     estimate = types::hll_estimate(registers);
-    loaded.value.keep_estimate(*estimate);
-    store(ctx, args[1], loaded);
+    // A replica has its master's bytes, and none of its own.
+    if (!ctx.keys.keeps_expired()) {
+      loaded.value.keep_estimate(*estimate);
+      store(ctx, args[1], loaded);
+    }
   }
   ctx.reply.integer(static_cast<int64_t>(*estimate));
 }

@@ -153,7 +153,10 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
                               : key_writer(&services_.data.store.access(), job.client->id);
   contract::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
-  if (unit.from_master) keys.never_expire();
+  if (unit.from_master) {
+    keys.never_expire();
+    keys.keep_expired(false);
+  }
   const bool is_exec = std::holds_alternative<contract::Control>(unit.row->handler);
   // From the page cache the writer reads by itself.
   storage::NoWaitReads reads = std::exchange(job.reads, {});

@@ -286,8 +286,9 @@ class KeyWriter : public KeyReader {
   // What peek_overwritten() may leave unread; nothing unless somebody settles it.
   enum class Overwrites : uint8_t { kRead, kReadIfExpiring, kUnread };
   void allow_overwrites(Overwrites overwrites) { overwrites_ = overwrites; }
-  // What has expired is not removed. Only for who stores nothing.
+  // What has expired is not removed. For clients of a replica, and in a pause: they change nothing.
   void keep_expired(bool keep) { keeps_expired_ = keep; }
+  bool keeps_expired() const { return keeps_expired_; }
   // Makes good what store() left undone; `old`: nothing when there was no record. `counted`: the
   // counts are to know.
   void settle(const Unread& key, const std::optional<OldTimes>& old, int64_t overwritten_ms,

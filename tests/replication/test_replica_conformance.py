@@ -64,6 +64,20 @@ def test_writes_are_refused(trio):
          ("SPUBLISH", "c", "x"), ("FUNCTION", "FLUSH"), ("GETDEL", "k"), ("GEOADD", "g", 1, 1, "m"))  # fmt: skip
 
 
+def test_an_estimate_that_is_asked_for_at_a_replica_is_not_kept_there(trio):
+    """Redis keeps it, and so has other bytes than its master."""
+    master, _, ingot = trio
+    with master.client() as client, ingot.client() as there:
+        client.call("PFADD", "estimated", *range(100))
+        wait_in_step(master, ingot)
+        assert there.call("PFCOUNT", "estimated").value > 90
+        assert there.call("EVAL", "return redis.call('pfcount', KEYS[1])", 1, "estimated").value > 90
+        assert there.call("DUMP", "estimated") == client.call("DUMP", "estimated")
+        client.call("PFCOUNT", "estimated")
+        wait_in_step(master, ingot)
+        assert there.call("DUMP", "estimated") == client.call("DUMP", "estimated")
+
+
 def test_transactions(trio):
     both(trio, ("MULTI",), ("GET", "k"), ("SET", "k", "x"), ("GET", "k"), ("EXEC",), ("GET", "k"))
     both(trio, ("MULTI",), ("GET", "k"), ("EXEC",))
