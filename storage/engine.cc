@@ -1,7 +1,18 @@
 // The state that every engine shares: who may write to it, and what a failure makes of that.
 #include "storage/engine.h"
 
+#include "storage/no_wait_reads.h"
+
 namespace ingot::storage {
+
+void Engine::get_many(Space space, std::span<const std::string_view> keys,
+                      std::span<std::string> values, std::span<Lookup> found) {
+  const NoWaitReads::Refusal refusal;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    found[i] = get(nullptr, space, keys[i], Tier::kCacheOnly, &values[i], nullptr);
+    if (found[i] == Lookup::kError) found[i] = Lookup::kMiss;
+  }
+}
 
 Status Engine::write(const Batch& batch, Durability durability) {
   if (health() == Health::kUndecided) return trouble();

@@ -62,6 +62,7 @@ Lookup Overlay::look_up(Space space, std::string_view key, Tier tier, std::strin
   RecordCache::Ticket ticket = 0;
   const bool cached = cache_ != nullptr && RecordCache::takes(space);
   if (cached && cache_->get(hashed, value, &ticket)) return Lookup::kFound;
+  if (!absent_.empty() && absent_.contains(hashed)) return Lookup::kAbsent;
   const Lookup found = engine_.get(snapshot_, space, key, tier, value, status);
   if (cached && found == Lookup::kFound) cache_->fill(hashed, *value, ticket);
   return found;
@@ -224,6 +225,26 @@ void Overlay::read_ahead(Space space, std::string_view lower, std::string_view u
   }
 }
 
+void Overlay::look_ahead(std::span<const HashedKey> keys) {
+  INGOT_CHECK(cache_ != nullptr);
+  for (const Space space : {Space::kMeta, Space::kData}) {
+    std::vector<HashedKey> wanted;
+    std::vector<std::string_view> names;
+    for (const HashedKey& key : keys) {
+      if (key.space != space || changed(key) != nullptr) continue;
+      wanted.push_back(key);
+      names.push_back(key.key);
+    }
+    std::vector<std::string> values(names.size());
+    std::vector<Lookup> found(names.size(), Lookup::kMiss);
+    if (!names.empty()) engine_.get_many(space, names, values, found);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (found[i] == Lookup::kFound) cache_->add(wanted[i], values[i]);
+      if (found[i] == Lookup::kAbsent) absent_.emplace(wanted[i], arena_.copy(names[i]));
+    }
+  }
+}
+
 void Overlay::begin_cache_changes() {
   if (cache_ == nullptr) return;
   changing_.clear();
@@ -245,6 +266,7 @@ void Overlay::end_cache_changes(bool committed) {
 
 void Overlay::clear() {
   changes_.clear();
+  absent_.clear();
   undo_.clear();
   order_.clear();
   ordered_ = false;

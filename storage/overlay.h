@@ -6,9 +6,11 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,6 +95,11 @@ class Overlay : public Reader {
   void read_ahead(Space space, std::string_view lower, std::string_view upper,
                   const std::function<void(std::string_view key)>& each);
 
+  // Looks all of these up at once, as far as memory knows them, for whoever is going to ask for one
+  // after the other: what is there comes into the cache, and what is not is known until clear().
+  // Latches nothing.
+  void look_ahead(std::span<const HashedKey> keys);
+
   // Around the engine's commit of what write_to() gave.
   void begin_cache_changes();
   void end_cache_changes(bool committed);
@@ -128,6 +135,7 @@ class Overlay : public Reader {
   Tier tier_;
   Arena arena_;
   Changes changes_;
+  boost::unordered_flat_set<HashedKey, HashOfKey, std::equal_to<>> absent_;  // by look_ahead()
   std::vector<RecordCache::Changing> changing_;  // as the changes follow on each other
   std::vector<Undo> undo_;
   std::set<SpaceKey> order_;

@@ -44,7 +44,7 @@ bool RecordCache::peek(const HashedKey& key, std::string* value) {
   return true;
 }
 
-void RecordCache::prefetch(std::span<const HashedKey> keys) {
+void RecordCache::prefetch(std::span<const HashedKey> keys, std::vector<HashedKey>* missing) {
   for (const HashedKey& key : keys) {
     const Shard& shard = shard_of(key);
     const std::lock_guard lock(shard.mutex);
@@ -54,7 +54,10 @@ void RecordCache::prefetch(std::span<const HashedKey> keys) {
     const Shard& shard = shard_of(key);
     const std::lock_guard lock(shard.mutex);
     const Entry* const entry = shard.entries.find(key.hash, [](const Entry&) { return true; });
-    if (entry == nullptr) continue;
+    if (entry == nullptr) {
+      missing->push_back(key);
+      continue;
+    }
     constexpr size_t kLine = 64;
     for (size_t at = 0; at < 3 * kLine; at += kLine) {
       __builtin_prefetch(reinterpret_cast<const char*>(entry) + at);

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "storage/entry_places.h"
 #include "storage/hashed_key.h"
@@ -45,8 +46,8 @@ class RecordCache {
   // True and the record in `*value`; or false and a ticket for fill().
   bool get(const HashedKey& key, std::string* value, Ticket* ticket);
   // Brings the records nearer to the processor, all at once: who looks them up one after the other
-  // waits for memory each time. None need be there.
-  void prefetch(std::span<const HashedKey> keys);
+  // waits for memory each time. Those that are not there are added to `missing`.
+  void prefetch(std::span<const HashedKey> keys, std::vector<HashedKey>* missing);
   // The same as get() for who only wants to know: counts as no use.
   bool peek(const HashedKey& key, std::string* value);
   // What the engine answered after get() had missed.

@@ -85,6 +85,7 @@ class Group {
   bool empty() const {
     return overlay_.empty() && state_.count_changes.empty() && effects_.told.empty() && !adopted_;
   }
+  storage::Overlay& overlay() { return overlay_; }
   size_t bytes() const { return overlay_.bytes() + effects_.notices.bytes + effects_.told.bytes(); }
   // Behind what its units have told replicas: these bytes, behind which this database is selected;
   // nothing: the one that is. Nobody is told while the stream is off.

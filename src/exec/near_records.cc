@@ -23,9 +23,10 @@ void NearRecords::add(Space space, std::string_view key) {
 }
 
 bool NearRecords::add(const WriteJob& job) {
+  if (!names_.empty() && names_.size() + job.units.size() - job.next > kNamesMax) return false;
   const auto databases = services_.data.store.databases().map;
   for (size_t i = job.next; i < job.units.size(); ++i) {
-    if (names_.size() == kNamesMax) return false;
+    if (names_.size() == kNamesMax) return true;
     const Unit& unit = job.units[i];
     if (unit.row == nullptr || !unit.transaction.empty()) continue;
     const storage::KeyspaceId keyspace = (*databases)[static_cast<size_t>(unit.db)];
@@ -34,7 +35,7 @@ bool NearRecords::add(const WriteJob& job) {
     keys_.clear();
     contract::add_keys_of(*unit.row, args, &keys_);
     for (const contract::KeyAt& key : keys_) {
-      if (names_.size() == kNamesMax) return false;
+      if (names_.size() == kNamesMax) return true;
       if (args[key.index].size() > kNameBytesMax) continue;
       add(Space::kMeta, storage::meta_key(keyspace, args[key.index]));
     }
@@ -52,8 +53,8 @@ void NearRecords::add_members(const Unit& unit, storage::CollectionId collection
   }
 }
 
-void NearRecords::fetch() {
-  fetch_names();
+void NearRecords::fetch(storage::Overlay* overlay) {
+  fetch_names(overlay);
   std::string before;  // the owner of the unit before: a pipeline often fills one collection
   std::string record;
   for (const Owner& owner : owners_) {
@@ -70,16 +71,20 @@ void NearRecords::fetch() {
     add_members(*owner.unit, metadata.collection->id);
   }
   owners_.clear();
-  fetch_names();
+  fetch_names(overlay);
 }
 
-void NearRecords::fetch_names() {
+void NearRecords::fetch_names(storage::Overlay* overlay) {
   hashed_.clear();
   for (const Name& name : names_) {
     hashed_.emplace_back(name.space,
                          std::string_view(bytes_).substr(name.begin, name.end - name.begin));
   }
-  if (hashed_.size() > 1) services_.data.store.cache().prefetch(hashed_);  // one gains nothing
+  if (hashed_.size() > 1) {  // one gains nothing
+    missing_.clear();
+    services_.data.store.cache().prefetch(hashed_, &missing_);
+    if (missing_.size() > 1) overlay->look_ahead(missing_);
+  }
   names_.clear();
   bytes_.clear();
 }

@@ -12,16 +12,18 @@
 #include "src/exec/services.h"
 #include "src/exec/write_job.h"
 #include "storage/hashed_key.h"
+#include "storage/overlay.h"
 
 namespace ingot::exec {
 
 class NearRecords {
  public:
   explicit NearRecords(Services& services) : services_(services) {}
-  // Takes in what the job's units name. False: that was enough for once, some may be left out.
+  // Takes in what the job's units name, at least of the first job, and not all of a very long one.
+  // False: nothing, there was enough for once.
   bool add(const WriteJob& job);
   // All that was taken in since the last time; the jobs must still be there.
-  void fetch();
+  void fetch(storage::Overlay* overlay);
 
  private:
   struct Name {
@@ -36,12 +38,13 @@ class NearRecords {
 
   void add_members(const Unit& unit, storage::CollectionId collection);
   void add(storage::Space space, std::string_view key);
-  void fetch_names();
+  void fetch_names(storage::Overlay* overlay);
 
   Services& services_;
   std::string bytes_;
   std::vector<Name> names_;
   std::vector<storage::HashedKey> hashed_;
+  std::vector<storage::HashedKey> missing_;  // of them, in the cache
   std::vector<contract::KeyAt> keys_;
   std::vector<Owner> owners_;
 };

@@ -269,10 +269,8 @@ void Writer::run() {
 // What the items from `first` on will look up. Answers where to go on with that.
 size_t Writer::fetch_near(const std::vector<Item>& items, size_t first) {
   size_t end = first;
-  for (bool more = true; more && end < items.size(); ++end) {
-    if (items[end].job) more = near_.add(*items[end].job);
-  }
-  near_.fetch();
+  while (end < items.size() && (!items[end].job || near_.add(*items[end].job))) ++end;
+  near_.fetch(&group_.overlay());
   return end;
 }
 

@@ -1,7 +1,6 @@
 // Measures the keys of each table as it is written, and sets the form of the next one.
 #include "storage/rocksdb/long_keys.h"
 
-#include <rocksdb/table.h>
 #include <rocksdb/table_properties.h>
 
 #include <algorithm>
@@ -20,10 +19,12 @@ constexpr uint64_t kShare = 16;  // long are the keys of a table when more than 
 
 class TableForm {
  public:
-  explicit TableForm(std::shared_ptr<rocksdb::TableFactory> factory)
-      : factory_(std::move(factory)),
-        options_(factory_->GetOptions<rocksdb::BlockBasedTableOptions>()) {
-    INGOT_CHECK(options_ != nullptr);
+  explicit TableForm(const std::vector<std::shared_ptr<rocksdb::TableFactory>>& factories)
+      : factories_(factories) {
+    for (const auto& factory : factories_) {
+      options_.push_back(factory->GetOptions<rocksdb::BlockBasedTableOptions>());
+      INGOT_CHECK(options_.back() != nullptr);
+    }
   }
 
   // By the average of the long keys; 0: there are few. RocksDB copies the options when it begins a
@@ -34,15 +35,17 @@ class TableForm {
     // While a table is written each part of its index takes a dozen times its last key.
     const uint64_t part_bytes =
         std::clamp<uint64_t>(8 * long_key_bytes, 4 * kPartBytes, uint64_t{1} << 20);
-    std::atomic_ref(options_->index_block_restart_interval)
-        .store(long_keys ? 16 : 1, std::memory_order_relaxed);
-    std::atomic_ref(options_->metadata_block_size)
-        .store(long_keys ? part_bytes : kPartBytes, std::memory_order_relaxed);
+    for (rocksdb::BlockBasedTableOptions* const options : options_) {
+      std::atomic_ref(options->index_block_restart_interval)
+          .store(long_keys ? 16 : 1, std::memory_order_relaxed);
+      std::atomic_ref(options->metadata_block_size)
+          .store(long_keys ? part_bytes : kPartBytes, std::memory_order_relaxed);
+    }
   }
 
  private:
-  const std::shared_ptr<rocksdb::TableFactory> factory_;
-  rocksdb::BlockBasedTableOptions* const options_;
+  const std::vector<std::shared_ptr<rocksdb::TableFactory>> factories_;
+  std::vector<rocksdb::BlockBasedTableOptions*> options_;
 };
 
 class KeyMeasure : public rocksdb::TablePropertiesCollector {
@@ -88,8 +91,9 @@ class KeyMeasureFactory : public rocksdb::TablePropertiesCollectorFactory {
 
 }  // namespace
 
-void adapt_to_long_keys(rocksdb::ColumnFamilyOptions* cf) {
-  auto form = std::make_shared<TableForm>(cf->table_factory);
+void adapt_to_long_keys(rocksdb::ColumnFamilyOptions* cf,
+                        const std::vector<std::shared_ptr<rocksdb::TableFactory>>& factories) {
+  auto form = std::make_shared<TableForm>(factories);
   form->set(0);
   cf->table_properties_collector_factories.push_back(
       std::make_shared<KeyMeasureFactory>(std::move(form)));

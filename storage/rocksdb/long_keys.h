@@ -5,11 +5,16 @@
 #pragma once
 
 #include <rocksdb/options.h>
+#include <rocksdb/table.h>
+
+#include <memory>
+#include <vector>
 
 namespace ingot::storage {
 
-// Each table that is written from now on is in the form that the last one of the space would have
-// needed. To be called when `cf` has its table factory, of blocks.
-void adapt_to_long_keys(rocksdb::ColumnFamilyOptions* cf);
+// Each table of the space that these factories, of blocks, write from now on is in the form that
+// the last one would have needed.
+void adapt_to_long_keys(rocksdb::ColumnFamilyOptions* cf,
+                        const std::vector<std::shared_ptr<rocksdb::TableFactory>>& factories);
 
 }  // namespace ingot::storage

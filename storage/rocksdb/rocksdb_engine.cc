@@ -202,6 +202,22 @@ Lookup RocksdbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   return to_lookup(status, tier, value->empty(), error);
 }
 
+void RocksdbEngine::get_many(Space space, std::span<const std::string_view> keys,
+                             std::span<std::string> values, std::span<Lookup> found) {
+  const NoWaitReads::Refusal refusal;
+  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
+  std::vector<rocksdb::PinnableSlice> pinned(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  rocksdb::ReadOptions read = read_options(nullptr, Tier::kCacheOnly);
+  read.value_size_soft_limit = 1 << 20;
+  db_->MultiGet(read, handle(space), keys.size(), slices.data(), pinned.data(), statuses.data());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].ok()) values[i].assign(pinned[i].data(), pinned[i].size());
+    found[i] = to_lookup(statuses[i], Tier::kCacheOnly, pinned[i].empty(), nullptr);
+    if (found[i] == Lookup::kError) found[i] = Lookup::kMiss;
+  }
+}
+
 std::unique_ptr<Cursor> RocksdbEngine::new_cursor(Space space, const CursorOptions& options) {
   return make_rocksdb_cursor(db_.get(), handle(space), raw(options.snapshot), options);
 }

@@ -33,6 +33,8 @@ class RocksdbEngine : public Engine {
 
   Lookup get(const Snapshot* snapshot, Space space, std::string_view key, Tier tier,
              std::string* value, Status* error) override;
+  void get_many(Space space, std::span<const std::string_view> keys, std::span<std::string> values,
+                std::span<Lookup> found) override;
   std::unique_ptr<Cursor> new_cursor(Space space, const CursorOptions& options) override;
   std::unique_ptr<Snapshot> new_snapshot() override;
 

@@ -13,6 +13,7 @@
 
 #include "storage/rocksdb/long_keys.h"
 #include "storage/rocksdb/tree_memtable.h"
+#include "storage/rocksdb/young_tables.h"
 
 namespace ingot::storage {
 namespace {
@@ -174,9 +175,12 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   const MemoryPlan plan = plan_memory(options.cache_bytes);
   const auto compression = parse_compression(options.compression).value_or(rocksdb::kNoCompression);
   rocksdb::ColumnFamilyOptions cf;
-  cf.table_factory.reset(
-      rocksdb::NewBlockBasedTableFactory(make_table_options(space, options, shared)));
-  adapt_to_long_keys(&cf);
+  rocksdb::BlockBasedTableOptions table = make_table_options(space, options, shared);
+  const std::shared_ptr<rocksdb::TableFactory> deep(NewBlockBasedTableFactory(table));
+  table.partition_filters = false;
+  const std::shared_ptr<rocksdb::TableFactory> young(NewBlockBasedTableFactory(table));
+  cf.table_factory = divide_tables(young, deep);
+  adapt_to_long_keys(&cf, {young, deep});
   cf.memtable_factory = make_tree_memtables();
   cf.write_buffer_size = plan.memtable;
   cf.max_write_buffer_number = kMemtablesPerSpace;

@@ -11,11 +11,13 @@
 #include <utility>
 
 #include "storage/no_wait_reads.h"
+#include "storage/rocksdb/young_tables.h"
 
 namespace ingot::storage {
 namespace {
 
 using rocksdb::FSRandomAccessFile;
+using rocksdb::FSWritableFile;
 using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
@@ -117,6 +119,14 @@ class TableFileSystem : public rocksdb::FileSystemWrapper {
     *result = std::make_unique<TableFile>(
         path, std::make_shared<OpenFile>(fd, static_cast<uint64_t>(facts.st_size), direct));
     return IOStatus::OK();
+  }
+
+  IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* debug) override {
+    IOStatus status = target()->NewWritableFile(path, options, result, debug);
+    if (status.ok() && path.ends_with(".sst")) *result = for_table(std::move(*result));
+    return status;
   }
 };
 

@@ -297,6 +297,44 @@ TEST_CASE("what is read ahead is in the cache, some kilobytes of it", "[overlay]
   CHECK(heard < 40);
 }
 
+TEST_CASE("what is looked up ahead is in the cache, and known to be absent until the group ends",
+          "[overlay]") {
+  const auto engine = std::move(open_memory({}).first);
+  RecordCache cache(1 << 20);
+  Overlay overlay(*engine, nullptr, Tier::kDisk, &cache);
+  const auto commit = [&](std::string_view key) {
+    const auto batch = engine->new_batch();
+    batch->put(Space::kMeta, key, "there");
+    REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+  };
+  const auto has = [&](std::string_view key) {
+    std::string value;
+    return overlay.get(Space::kMeta, key, &value);
+  };
+  commit("old");
+  overlay.put(Space::kMeta, "changed", "new");
+  std::string name = "absent";
+  overlay.look_ahead(std::vector{HashedKey(Space::kMeta, "old"), HashedKey(Space::kMeta, name),
+                                 HashedKey(Space::kData, "old"),
+                                 HashedKey(Space::kMeta, "changed")});
+  name = "else..";  // it keeps its own bytes
+  CHECK(has("old"));
+  CHECK(cache.hits() == 1);
+  CHECK(has("changed"));
+  std::string value;
+  CHECK_FALSE(overlay.get(Space::kData, "old", &value));
+  // Nobody but the overlay's owner changes the engine, and ends the group with that.
+  commit("absent");
+  CHECK_FALSE(has("absent"));
+  const Overlay::Savepoint before = overlay.savepoint();
+  overlay.put(Space::kMeta, "absent", "new");
+  CHECK(has("absent"));
+  overlay.rollback(before);
+  CHECK_FALSE(has("absent"));
+  overlay.clear();
+  CHECK(has("absent"));
+}
+
 TEST_CASE("a group is written in the order of its keys, whatever their length", "[overlay]") {
   std::mt19937 random(1);
   Fixture fixture;

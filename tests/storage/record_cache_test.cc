@@ -120,11 +120,14 @@ TEST_CASE("a look at a record is no use of it, and fetching changes nothing", "[
   CHECK(value == "value");
   CHECK_FALSE(cache.peek(name("other"), &value));
   const std::array names = {name("k"), name("other")};
-  cache.prefetch(names);
+  std::vector<HashedKey> missing;
+  cache.prefetch(names, &missing);
+  REQUIRE(missing.size() == 1);
+  CHECK(missing[0].key == "other");
   CHECK(cache.hits() == 0);
   const auto changing = cache.begin_change(name("k"));
   CHECK_FALSE(cache.peek(name("k"), &value));
-  cache.prefetch(names);
+  cache.prefetch(names, &missing);
   cache.end_change(name("k"), changing, "new");
   CHECK(cached(cache, "k") == "new");
 }

@@ -99,6 +99,41 @@ TEST_CASE("RocksDB: filters answer for absent keys without reading data") {
   CHECK(absent >= 1980);
 }
 
+TEST_CASE("RocksDB: many records are looked up at once, as far as memory knows them") {
+  TestEngine engine("rocksdb");
+  const std::string large = noise(600 << 10, 1);
+  for (const char* key : {"a", "b", "c", "d"}) REQUIRE(engine.put(Space::kData, key, large).ok());
+  REQUIRE(engine.put(Space::kData, "0", "value").ok());
+  std::vector<std::string_view> keys = {"0", "1"};
+  std::vector<std::string> values(6);
+  std::vector<Lookup> found(6, Lookup::kMiss);
+  const auto look_up = [&] {
+    std::ranges::fill(values, "");
+    const size_t count = keys.size();
+    engine->get_many(Space::kData, keys, std::span(values).first(count),
+                     std::span(found).first(count));
+  };
+  look_up();
+  CHECK(found[0] == Lookup::kFound);
+  CHECK(values[0] == "value");
+  CHECK(found[1] == Lookup::kAbsent);
+  keys.insert(keys.end(), {"a", "b", "c", "d"});
+  look_up();
+  CHECK(std::ranges::count(found, Lookup::kFound) < 5);  // that would be more than a megabyte
+  CHECK(std::ranges::count(found, Lookup::kMiss) > 0);
+  for (size_t i = 2; i < keys.size(); ++i) {
+    CHECK((found[i] == Lookup::kMiss || (found[i] == Lookup::kFound && values[i] == large)));
+  }
+  REQUIRE(engine->flush().ok());
+  engine.reopen();
+  look_up();  // there is nothing in memory yet
+  CHECK(std::ranges::count(found, Lookup::kFound) == 0);
+  CHECK(engine.get(Space::kData, "0") == "value");
+  look_up();
+  CHECK(found[0] == Lookup::kFound);
+  CHECK(values[0] == "value");
+}
+
 TEST_CASE("RocksDB: nor does a cache-only cursor read a part of an index") {
   TestEngine engine("rocksdb");
   for (int i = 0; i < 20'000; ++i) REQUIRE(engine.put(kMeta, key_of(i), noise(300, 7)).ok());

@@ -179,6 +179,33 @@ TEST_CASE("RocksDB: memory stays within its number when keys are as long as a bl
   CHECK(found.size() == kKeys);
 }
 
+TEST_CASE("RocksDB: filters of young tables are whole, those of deep ones are not") {
+  TestEngine engine("rocksdb");
+  const auto filters = [&] {
+    std::set<std::string> kinds;
+    for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
+      if (entry.path().extension() != ".sst") continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::string bytes(std::istreambuf_iterator<char>(file), {});
+      for (const char* kind : {"fullfilter.", "partitionedfilter."}) {
+        if (bytes.find(kind) != std::string::npos) kinds.insert(kind);
+      }
+    }
+    return kinds;
+  };
+  fill(&engine, 1000, 100);
+  REQUIRE(engine->flush().ok());
+  CHECK(filters() == std::set<std::string>{"fullfilter."});
+  // What outgrows one level goes to the next one.
+  for (int pass = 0; pass < 2; ++pass) {
+    fill(&engine, 1500, 50'000);
+    REQUIRE(engine->compact(kData, {}).ok());
+  }
+  CHECK(filters().contains("partitionedfilter."));
+  CHECK(engine.get(kData, key_of(7)) == noise(50'000, 7));
+  CHECK(engine.get(kData, "none") == "<absent>");
+}
+
 TEST_CASE("RocksDB: a cache hit and a miss are counted") {
   TestEngine engine("rocksdb");
   fill(&engine, 2000, 200);
