@@ -115,7 +115,7 @@ void read_kill_option(ArgReader& reader, const access::Users& users, KillFilter*
 int64_t kill_clients(SessionContext& context, const KillFilter& filter) {
   int64_t killed = 0;
   const auto kill = [&](Client& client) {
-    if (!filter.matches(client, context.client)) return;
+    if (client.id > context.newest_client || !filter.matches(client, context.client)) return;
     ++killed;
     if (client.id == context.client.id) {
       context.client.close_after_reply = true;

@@ -17,6 +17,7 @@ class ClientRegistry {
   using Visit = std::function<void(contract::Client&)>;
 
   uint64_t next_id() { return next_id_.fetch_add(1) + 1; }
+  uint64_t newest_id() const { return next_id_.load(); }
   void add(std::shared_ptr<contract::Client> client);
   void remove(uint64_t id);  // also forgets its connection
   size_t size() const;

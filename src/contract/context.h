@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -207,6 +208,8 @@ class SessionContext {
   // What an open transaction's group has done, inside EXEC with writes; else null.
   const types::Effects* in_group = nullptr;
   bool in_exec = false;
+  // Whoever has a higher id has connected since its EXEC began: to Redis, after that.
+  uint64_t newest_client = std::numeric_limits<uint64_t>::max();
 };
 
 }  // namespace ingot::contract

@@ -55,8 +55,9 @@ void Group::take_client(const WriteJob& job, Unit& unit) {
   }
   const bool listens = std::ranges::any_of(
       unit.transaction, [](const QueuedCommand& queued) { return queued.row->pushes; });
-  unit.exec_client = std::make_unique<ExecClient>(
-      *job.client, listens ? &services_.channels : nullptr, services_.tracking);
+  unit.exec_client =
+      std::make_unique<ExecClient>(*job.client, listens ? &services_.channels : nullptr,
+                                   services_.tracking, services_.clients.newest_id());
 }
 
 Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
@@ -167,8 +168,9 @@ Wish Group::run_handler(TransactionRun& run, size_t index) {
   WriteJob& job = run.job;
   Unit& unit = run.unit();
   const QueuedCommand& queued = unit.transaction[index];
-  const Call call = {
+  Call call = {
       .row = *queued.row, .command = *queued.command, .db = run.db, .client_id = job.client->id};
+  if (unit.exec_client) call.newest_client = unit.exec_client->newest_client;
   Earlier earlier = earlier_runs(unit, place_in_unit(index));
   if (queued.row->runs_script) {
     return run_with_calls(job, run.refusals, index, call, std::move(earlier), run.keys, run.reply);

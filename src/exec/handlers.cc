@@ -103,7 +103,8 @@ void run_session(Services& services, const Call& call, contract::Client& client,
                                    .server = services.server,
                                    .scripts = services.scripts,
                                    .in_group = in_group,
-                                   .in_exec = in_exec};
+                                   .in_exec = in_exec,
+                                   .newest_client = call.newest_client};
   std::get<contract::SessionHandler>(call.row.handler)(context, call.command.args);
 }
 

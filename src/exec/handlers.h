@@ -1,6 +1,8 @@
 // Runs one command's handler, whatever its kind.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -16,6 +18,7 @@ struct Call {
   const net::Command& command;
   int db;
   uint64_t client_id;
+  uint64_t newest_client = std::numeric_limits<uint64_t>::max();  // see SessionContext
 };
 
 // `view`, `libraries`: see ReadContext.

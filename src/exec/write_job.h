@@ -54,8 +54,8 @@ struct FromMaster {
 // lasts when the unit is undone, so they do not run again with it.
 struct ExecClient {
   ExecClient(const contract::Client& client, const contract::Channels* channels,
-             const contract::Tracking& tracking)
-      : before(client), hearing(client, channels, tracking) {}
+             const contract::Tracking& tracking, uint64_t newest)
+      : before(client), hearing(client, channels, tracking), newest_client(newest) {}
 
   struct Ran {
     std::string reply;
@@ -63,6 +63,7 @@ struct ExecClient {
   };
   const ClientState before;
   const ClientHearing hearing;
+  const uint64_t newest_client;  // of all, when it began
   std::map<size_t, Ran> ran;
 };
 

@@ -150,6 +150,7 @@ def test_who_is_killed(filled):
             number = victim.call("CLIENT", "ID").value
             replies = client.pipeline([("MULTI",), ("CLIENT", "KILL", "ID", number), AGAIN.split(), ("EXEC",)])
             ended = victim.read()
+            same.call("PING")  # it is known by then
             client.pipeline([("MULTI",), ("CLIENT", "KILL", "TYPE", "normal")] + [AGAIN.split()] * 20)
             client.send("EXEC")
             assert same.read() == CLOSED  # so it has run
@@ -157,6 +158,25 @@ def test_who_is_killed(filled):
                 answer = late.call("PING")
                 client.read()
                 return replies[-1], ended, answer, late.call("PING")
+
+    expected, actual = map(run, filled.servers)
+    assert actual == expected
+
+
+def test_who_connects_while_it_runs_is_not_killed(filled):
+    """As Sentinel does that has seen the new role: its EXEC is REPLICAOF, CONFIG REWRITE, CLIENT KILL, and the second may take long."""
+
+    def run(server):
+        with server.client() as client, server.client() as victim, server.client() as same:
+            number = victim.call("CLIENT", "ID").value
+            same.call("PING")  # it is known by then
+            client.pipeline([("MULTI",), ("CLIENT", "KILL", "ID", number)] + [AGAIN.split()] * 20 + [("CLIENT", "KILL", "TYPE", "normal")])
+            client.send("EXEC")
+            assert victim.read() == CLOSED  # so it has begun
+            with server.client() as late:
+                answer = late.call("PING")
+                client.read()
+                return answer, late.call("PING"), same.read()
 
     expected, actual = map(run, filled.servers)
     assert actual == expected
