@@ -85,6 +85,8 @@ void Writer::resume_suspended() {
 // Fetches what the job's next unit read in vain, and the declared keys of those behind it.
 void Writer::load_blocks(std::unique_ptr<WriteJob> job) {
   if (may_fetch_wanted(services_, *job)) return fetch_wanted(std::move(job));
+  // What its run wanted comes on other ways, and would keep the next one from all else.
+  job->reads = {};
   std::vector<std::string> cold = cold_keys(services_, *job);
   // Most commands lack no more than that: a dry run would only tell so, for two more switches
   // between threads.
