@@ -18,7 +18,7 @@ from support.resp import Timeout
 from support.servers import Server, free_port
 
 NAME = "ingot"
-DOWN_MS = 1000
+DOWN_MS = 2000  # well above the second and a tenth after which Sentinel may first connect to a new master
 FAILOVER_MS = 2000  # twice that lies between two attempts of Sentinel
 SETTLE_SECONDS = 60
 
@@ -147,6 +147,10 @@ class SentinelProcess(Server):
             for period in ("info-period", "publish-period"):
                 reply = client.call("SENTINEL", "DEBUG", period, "500")
                 assert reply.value == b"OK", reply
+
+    def downs(self, node):
+        """How often it has taken this one for dead while it was the master."""
+        return self.log_path.read_text(errors="replace").count(f"+sdown master {NAME} {node.host} {node.port}\n")
 
     def fields(self, *words):
         with self.client() as client:
