@@ -148,6 +148,7 @@ class Round:
 
     def run(self):
         self.writers.go()
+        self.wait_for_an_answer()  # who has just been started lets write-acks-timeout pass first
         time.sleep(self.rng.uniform(0.3, 1.2))
         time.sleep(max(0, self.cluster.failed_over_at + 2.2 * FAILOVER_MS / 1000 - time.monotonic()))
         began = time.monotonic()
@@ -167,9 +168,12 @@ class Round:
         self.switched_s = time.monotonic() - began
         if new.name == "redis":
             return  # its writers wait for all replicas, and one is away
+        self.wait_for_an_answer()
+        self.answered_s = time.monotonic() - began
+
+    def wait_for_an_answer(self):
         before = self.writers.acked()
         eventually(lambda: self.writers.acked() > before, self.cluster.describe, 30)
-        self.answered_s = time.monotonic() - began
 
     def others_master(self):
         master = self.cluster.master()
