@@ -148,6 +148,10 @@ class SentinelProcess(Server):
                 reply = client.call("SENTINEL", "DEBUG", period, "500")
                 assert reply.value == b"OK", reply
 
+    def downs(self, node):
+        """How often it has taken this one for dead while it was the master."""
+        return self.log_path.read_text(errors="replace").count(f"+sdown master {NAME} {node.host} {node.port}\n")
+
     def fields(self, *words):
         with self.client() as client:
             flat = [each.text() for each in client.call("SENTINEL", *words, NAME).value]

@@ -143,6 +143,7 @@ class Round:
         self.old = cluster.master()
         self.disturbance = kind(cluster, self.old, rng)
         self.syncs = {node: node.syncs() for node in cluster.nodes}
+        self.downs = {node: self.downs_of(node) for node in cluster.nodes}
         self.switched_s = self.answered_s = None
 
     def run(self):
@@ -190,8 +191,13 @@ class Round:
         eventually(has_rejoined, self.cluster.describe, SETTLE_SECONDS)
         self.served = eventually(lambda: members_of(self.old, self.writers), self.cluster.describe)
 
+    def downs_of(self, node):
+        return sum(sentinel.downs(node) for sentinel in self.cluster.sentinels)
+
     def check(self):
         master = self.cluster.master()
+        if master is not self.old:
+            assert self.downs_of(master) == self.downs[master], "nothing has happened to the new one"
         self.writers.assert_all_there(master)
         for served, kept in zip(self.served, members_of(master, self.writers), strict=True):
             assert served <= kept, f"rolled back, and served: {sorted(served - kept)[:20]}"
