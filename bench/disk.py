@@ -247,7 +247,7 @@ def measure(run, server, folder, args):
     sampler = sampling.Sampler(run, server, device)
     found = {}
     found["load"], found["settle"] = load_steps(run, sampler, args)
-    # With key-count estimate, as conf/ingot-hdd.conf has it, DBSIZE may be off.
+    # With key-count estimate, as conf/ingot-hdd.conf has it, DBSIZE may be off; a random read that finds nothing tells then.
     if server.client.info().get("key_counts_settled", 1) and server.client.dbsize() < args.keys:
         sys.exit(f"DBSIZE is {server.client.dbsize()} after loading {args.keys} keys")
     server.restart()
