@@ -445,7 +445,16 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
 }
 
 void Instance::sample() {
-  server::take_sample(services_->data, *net_);
+  const server::MemoryUsage memory = server::memory_usage();
+  server::take_sample(services_->data, *net_, memory);
+  record_bytes_ =
+      server::record_bytes_now(*config_.settings(), memory_limit_,
+                               {.allocated_bytes = memory.used,
+                                .engine_bytes = store_->engine().memory_bytes(),
+                                .record_bytes = store_->cache().bytes() + store_->images().bytes(),
+                                .record_bytes_max = record_bytes_,
+                                .resident_bytes = memory.allocator_resident});
+  store_->set_cache_capacity(record_bytes_);
   if (const auto waited = scripts_.busy_after(); waited.count() > 0) {
     readers_->give_up_scripts(waited);
   }

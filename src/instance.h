@@ -133,6 +133,7 @@ class Instance : public contract::RunningServer {
   std::string executable_;
   uint64_t startup_bytes_ = 0;  // of memory, when all was open
   std::atomic<uint64_t> memory_limit_{0};
+  uint64_t record_bytes_ = 0;  // on the sampler's thread
 
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;

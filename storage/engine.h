@@ -249,7 +249,8 @@ class Engine {
   // A consistent copy in the new directory `path` (must not exist), by hard links where possible.
   virtual Status checkpoint(const std::string& path) = 0;
 
-  virtual EngineStats stats() const = 0;  // cheap enough for once a second
+  virtual EngineStats stats() const = 0;      // cheap enough for once a second
+  virtual uint64_t memory_bytes() const = 0;  // that of the stats; for ten times a second
   virtual std::vector<EngineLevel> levels() const {
     return {};
   }                                // level 0 first; looks at all files

@@ -1,6 +1,7 @@
 // Second-chance eviction in shards, and the keys that a running commit keeps out.
 #include "storage/record_cache.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -9,6 +10,8 @@ namespace {
 
 // What an entry costs besides its bytes: its place in the table, the allocator's rounding.
 constexpr uint64_t kEntryOverhead = 40;
+// Entries that are considered for eviction at a time: more than a long record needs the room of.
+constexpr size_t kConsideredMax = 64;
 
 }  // namespace
 
@@ -126,10 +129,11 @@ void RecordCache::set(Shard& shard, Entry* old, const HashedKey& key, std::strin
   make_room(shard);
 }
 
+// Those that are changing stay. What is beyond the capacity for want of turns goes with what is
+// added next.
 void RecordCache::make_room(Shard& shard) {
-  // Once round makes all unused; those that are changing stay.
-  for (size_t turns = 2 * shard.queue.size();
-       turns > 0 && shard.bytes > shard_bytes_max_.load(std::memory_order_relaxed); --turns) {
+  for (size_t turns = std::min(kConsideredMax, 2 * shard.queue.size()); turns > 0 && is_over(shard);
+       --turns) {
     Entry& oldest = shard.queue.front();
     if (oldest.used || oldest.changing) {
       oldest.used = false;
@@ -151,8 +155,14 @@ void RecordCache::drop(Shard& shard, Entry* entry) {
 void RecordCache::set_capacity(uint64_t bytes) {
   shard_bytes_max_.store(bytes / kShards, std::memory_order_relaxed);
   for (Shard& shard : shards_) {
-    const std::lock_guard lock(shard.mutex);
-    make_room(shard);
+    std::unique_lock lock(shard.mutex);
+    // Once round makes all unused.
+    for (size_t turns = 2 * shard.queue.size() / kConsideredMax + 1; turns > 0 && is_over(shard);
+         --turns) {
+      make_room(shard);
+      lock.unlock();
+      lock.lock();
+    }
   }
 }
 

@@ -62,9 +62,10 @@ class RecordCache {
   // `value` empty: the record was removed, or nobody knows what it is now.
   void end_change(const HashedKey& key, Changing changing, std::string_view value);
 
-  // Takes effect as records are added. 0: holds nothing.
+  // 0: holds nothing. Whoever looks a record up meanwhile waits for some of the evictions only.
   void set_capacity(uint64_t bytes);
 
+  uint64_t capacity() const { return kShards * shard_bytes_max_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return sum(&Shard::bytes); }
   uint64_t hits() const { return sum(&Shard::hits); }
 
@@ -102,6 +103,9 @@ class RecordCache {
   void set(Shard& shard, Entry* old, const HashedKey& key, std::string_view value);
   static void drop(Shard& shard, Entry* entry);
   void make_room(Shard& shard);
+  bool is_over(const Shard& shard) const {
+    return shard.bytes > shard_bytes_max_.load(std::memory_order_relaxed);
+  }
   uint64_t sum(uint64_t Shard::*figure) const;
 
   std::array<Shard, kShards> shards_;

@@ -43,13 +43,14 @@ std::string info_text(const InfoSource& source, std::span<const std::string_view
   return text;
 }
 
-void take_sample(const data::Services& services, const net::Server& net) {
+void take_sample(const data::Services& services, const net::Server& net,
+                 const MemoryUsage& memory) {
   metrics::Stats& stats = services.stats;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   stats.sampler.sample(std::chrono::duration_cast<std::chrono::milliseconds>(now).count(),
                        {stats.commands.load(), net.bytes_in(), net.bytes_out(),
                         services.readers.busy_micros(), stats.writer_busy_micros.load()});
-  metrics::raise_to(stats.memory_peak, memory_usage().used);
+  metrics::raise_to(stats.memory_peak, memory.used);
 }
 
 uint64_t keys_whose_filters_fit(uint64_t cache_bytes, int bloom_bits) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/server/info_sections.h"
+#include "src/server/memory_usage.h"
 
 namespace ingot::server {
 
@@ -15,9 +16,9 @@ namespace ingot::server {
 // for the number of keys.
 std::string info_text(const InfoSource& source, std::span<const std::string_view> sections);
 
-// Takes one sample for the rates and for the peak of memory: to be called every
+// Takes one sample for the rates and for the peak of `memory`: to be called every
 // Sampler::kPeriodMs. Any thread.
-void take_sample(const data::Services& services, const net::Server& net);
+void take_sample(const data::Services& services, const net::Server& net, const MemoryUsage& memory);
 
 // Above this many keys their filters no longer fit the engine's cache, and reads of absent keys
 // begin to need the disk. 0: without filters.

@@ -34,6 +34,7 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add_real("engine_cache_hit_rate",
                share(stats.cache_hits, stats.cache_hits + stats.cache_misses), 4);
   out.add("record_cache_bytes", source.services.data.store.cache().bytes());
+  out.add("record_cache_capacity", source.services.data.store.cache().capacity());
   out.add("record_cache_hits", source.services.data.store.cache().hits());
   out.add("collection_cache_bytes", source.services.data.store.images().bytes());
   out.add("collection_cache_hits", source.services.data.store.images().hits());

@@ -48,6 +48,9 @@ uint64_t cgroup_limit(const std::filesystem::path& root) {
   return limit;
 }
 
+// Measured: the process needs 50 to 90 MB besides the engine's cache.
+constexpr uint64_t kOverhead = 64ull << 20;
+
 }  // namespace
 
 MachineMemory read_machine(const std::filesystem::path& root) {
@@ -68,8 +71,6 @@ MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes)
   constexpr uint64_t kRecordShare = 4;
   constexpr uint64_t kClientsMin = 32ull << 20;
   constexpr uint64_t kCommandMin = 16ull << 20;
-  // Measured: the process needs 50 to 90 MB besides the engine's cache.
-  constexpr uint64_t kOverhead = 64ull << 20;
   uint64_t rest = limit_bytes > 2 * kOverhead ? limit_bytes - kOverhead : limit_bytes / 2;
   uint64_t cache = std::max(kEngineMin, rest / 4 * 3);
   if (settings.cache_size != 0) cache = settings.cache_size;
@@ -80,6 +81,20 @@ MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes)
           .input_bytes = std::max(kClientsMin, limit_bytes / 4),
           .command_bytes = std::max(kCommandMin, limit_bytes / 16),
           .transaction_bytes = 2 * std::max(kCommandMin, limit_bytes / 16)};
+}
+
+uint64_t record_bytes_now(const settings::Settings& settings, uint64_t limit_bytes,
+                          const MemoryInUse& in_use) {
+  const MemoryShares shares = share_out(settings, limit_bytes);
+  if (settings.cache_size != 0) return shares.record_bytes;
+  const auto less = [](uint64_t from, uint64_t bytes) { return from - std::min(from, bytes); };
+  const uint64_t most = less(limit_bytes, std::max(kOverhead, limit_bytes / 16 * 3));
+  const uint64_t others = less(in_use.allocated_bytes, in_use.engine_bytes + in_use.record_bytes);
+  const uint64_t room = less(most, others + std::max(shares.engine_bytes, in_use.engine_bytes));
+  // Holes in the allocator's pages are memory, too. What is evicted then may leave more of them.
+  const bool may_grow = in_use.resident_bytes < less(limit_bytes, limit_bytes / 16);
+  const uint64_t most_records = may_grow ? room : std::min(room, in_use.record_bytes_max);
+  return std::max(shares.record_bytes, most_records);
 }
 
 }  // namespace ingot::server

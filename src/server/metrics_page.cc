@@ -260,6 +260,8 @@ void write_engine(const InfoSource& source, Page& page) {
   page.counter("engine_cache_hits_total", "Blocks found in the block cache.", stats.cache_hits);
   page.counter("engine_cache_misses_total", "Blocks not found there.", stats.cache_misses);
   page.gauge("record_cache_bytes", "Cache of hot records.", data.store.cache().bytes());
+  page.gauge("record_cache_capacity_bytes", "Cache of hot records at most, as of now.",
+             data.store.cache().capacity());
   page.counter("record_cache_hits_total", "Records found there.", data.store.cache().hits());
   page.gauge("collection_cache_bytes", "Images of small collections.", data.store.images().bytes());
   page.counter("collection_cache_hits_total", "Reads of such images.", data.store.images().hits());

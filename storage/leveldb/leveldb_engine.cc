@@ -331,15 +331,21 @@ uint64_t LeveldbEngine::compaction_bytes() const {
   return std::min(size_of("", end_of(kAllSpaces.back())), kTablesMax * kTableBytes);
 }
 
+uint64_t LeveldbEngine::memory_bytes() const {
+  uint64_t bytes = 0;
+  std::string text;
+  if (db_->GetProperty("leveldb.approximate-memory-usage", &text)) {
+    std::from_chars(text.data(), text.data() + text.size(), bytes);
+  }
+  return bytes;
+}
+
 EngineStats LeveldbEngine::stats() const {
   EngineStats stats;
   stats.disk_bytes = size_of("", end_of(kAllSpaces.back())) + log_file_bytes(path_);
   stats.cache_bytes = cache_->TotalCharge();
   stats.cache_capacity = cache_capacity_;
-  std::string text;
-  if (db_->GetProperty("leveldb.approximate-memory-usage", &text)) {
-    std::from_chars(text.data(), text.data() + text.size(), stats.memory_bytes);
-  }
+  stats.memory_bytes = memory_bytes();
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
   const uint64_t memtables = 2 * memtable_bytes_;

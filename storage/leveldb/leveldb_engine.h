@@ -49,6 +49,7 @@ class LeveldbEngine : public Engine {
   Status compact_all(std::atomic<bool>& stop) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
+  uint64_t memory_bytes() const override;
   std::vector<EngineLevel> levels() const override;
   void reset_stats() override {
     bytes_written_ = 0;

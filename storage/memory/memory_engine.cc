@@ -263,6 +263,11 @@ Status MemoryEngine::checkpoint(const std::string& /*path*/) {
   return {Status::Code::kUnsupported, "the memory engine has no files to make a checkpoint of"};
 }
 
+uint64_t MemoryEngine::memory_bytes() const {
+  const std::shared_lock lock(mutex_);
+  return bytes_;
+}
+
 EngineStats MemoryEngine::stats() const {
   EngineStats stats;
   std::shared_lock lock(mutex_);

@@ -50,6 +50,7 @@ class MemoryEngine : public Engine {
   Status compact(Space /*space*/, const KeyRange& /*range*/) override { return {}; }
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
+  uint64_t memory_bytes() const override;
   void reset_stats() override;
   void set_cache_bytes(uint64_t bytes) override { cache_capacity_ = bytes; }
   void set_compaction_rate(uint64_t /*bytes_per_second*/) override {}

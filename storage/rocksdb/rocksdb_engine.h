@@ -46,6 +46,7 @@ class RocksdbEngine : public Engine {
   Status compact_all(std::atomic<bool>& stop) override;
   Status checkpoint(const std::string& path) override;
   EngineStats stats() const override;
+  uint64_t memory_bytes() const override;
   std::vector<EngineLevel> levels() const override;
   void reset_stats() override;
   void set_cache_bytes(uint64_t bytes) override;

@@ -52,13 +52,17 @@ Status RocksdbEngine::checkpoint(const std::string& path) {
   return to_status(status);
 }
 
+// Memtables, table readers and filters under construction are all charged to the cache.
+uint64_t RocksdbEngine::memory_bytes() const {
+  return shared_.cache->GetUsage();
+}
+
 EngineStats RocksdbEngine::stats() const {
   using Property = rocksdb::DB::Properties;
   const rocksdb::Statistics& tickers = *shared_.statistics;
   EngineStats stats;
   stats.disk_bytes = property_of_all_spaces(Property::kLiveSstFilesSize) + log_file_bytes(path_);
-  // Memtables, table readers and filters under construction are all charged to the cache.
-  stats.cache_bytes = shared_.cache->GetUsage();
+  stats.cache_bytes = memory_bytes();
   stats.memory_bytes = stats.cache_bytes;
   stats.cache_capacity = shared_.cache->GetCapacity();
   stats.memtable_bytes = shared_.memtables->memory_usage();

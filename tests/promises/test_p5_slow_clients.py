@@ -5,7 +5,7 @@ import socket
 import time
 
 import pytest
-from harness import MB, OK, Crew, eventually, load, process_status, timed_ms
+from harness import MB, OK, Crew, eventually, info, ingot, load, process_status, timed_ms
 from large_values import block, receive_exactly, receive_line, send_command, slow_socket, store
 from memory_bound import limited
 from support.resp import encode
@@ -32,6 +32,25 @@ def check_others_are_served(client):
         reply, took_ms = timed_ms(client, *command)
         assert not reply.is_error()
         assert took_ms < OTHERS_ANSWERED_WITHIN_MS
+
+
+def test_hot_records_give_back_what_clients_come_to_need(engine):
+    with ingot(engine, maxmemory="256mb") as server, server.client() as good:
+
+        def capacity():
+            return int(info(good, "engine")["record_cache_capacity"])
+
+        for number in range(4):
+            store(server, f"large:{number}", 4 * MB)
+        eventually(lambda: capacity() > 45 * MB, 5, "their share is 31 MB, and nobody needs the rest")
+        alone = capacity()
+        greedy = [slow_socket(server) for _ in range(30)]
+        for sock in greedy:
+            sock.sendall(b"".join(encode(("GET", f"large:{n % 4}")) for n in range(40)))
+        eventually(lambda: capacity() < alone - 5 * MB, 10, "clients need some of it")
+        for sock in greedy:
+            sock.close()
+        eventually(lambda: capacity() > alone - 3 * MB, 10, "they have it again")
 
 
 @pytest.mark.seconds(120)

@@ -75,6 +75,7 @@ class FailingEngine : public Engine {
   }
   Status checkpoint(const std::string& path) override { return engine_->checkpoint(path); }
   EngineStats stats() const override { return engine_->stats(); }
+  uint64_t memory_bytes() const override { return engine_->memory_bytes(); }
   void reset_stats() override { engine_->reset_stats(); }
   void set_cache_bytes(uint64_t bytes) override { engine_->set_cache_bytes(bytes); }
   void set_compaction_rate(uint64_t rate) override { engine_->set_compaction_rate(rate); }

@@ -141,6 +141,38 @@ TEST_CASE("cgroup limits of both versions count at every level") {
   CHECK(read_machine(root).cgroup_bytes == 70'000'000);
 }
 
+TEST_CASE("hot records take what nobody else needs of the limit") {
+  settings::Settings settings;
+  const uint64_t limit = 1024 * kMb;
+  const uint64_t share = share_out(settings, limit).record_bytes;
+  const uint64_t engine = share_out(settings, limit).engine_bytes;
+  const auto now = [&](const MemoryInUse& in_use) {
+    return record_bytes_now(settings, limit, in_use);
+  };
+  // The engine's share is left to it before it takes it, and as it does.
+  CHECK(now({.allocated_bytes = 50 * kMb}) == 782 * kMb - engine);
+  CHECK(now({.allocated_bytes = 50 * kMb + engine, .engine_bytes = engine}) == 782 * kMb - engine);
+  CHECK(now({.allocated_bytes = 300 * kMb, .engine_bytes = 50 * kMb, .record_bytes = 200 * kMb}) ==
+        782 * kMb - engine);
+  // What clients come to need is taken from them, down to their share.
+  CHECK(now({.allocated_bytes = 90 * kMb}) == 742 * kMb - engine);
+  CHECK(now({.allocated_bytes = 2000 * kMb}) == share);
+  // Where the allocator cannot give back what is free they grow no more.
+  MemoryInUse full_of_holes = {.allocated_bytes = 250 * kMb,
+                               .record_bytes = 200 * kMb,
+                               .record_bytes_max = 210 * kMb,
+                               .resident_bytes = 970 * kMb};
+  CHECK(now(full_of_holes) == 210 * kMb);
+  full_of_holes.resident_bytes = 950 * kMb;
+  CHECK(now(full_of_holes) > 210 * kMb);
+  // An engine that is beyond its share has that from them.
+  CHECK(now({.allocated_bytes = 60 * kMb + engine, .engine_bytes = engine + 10 * kMb}) ==
+        772 * kMb - engine);
+  CHECK(record_bytes_now(settings, 64 * kMb, {}) == share_out(settings, 64 * kMb).record_bytes);
+  settings.cache_size = 100 * kMb;
+  CHECK(now({}) == 25 * kMb);
+}
+
 TEST_CASE("the shares stay within the limit") {
   settings::Settings settings;
   for (uint64_t limit : {64 * kMb, 128 * kMb, 129 * kMb, 1024 * kMb, 100'000 * kMb}) {
