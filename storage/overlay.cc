@@ -59,12 +59,12 @@ Lookup Overlay::look_up(Space space, std::string_view key, Tier tier, std::strin
     value->assign(change->value);
     return Lookup::kFound;
   }
-  RecordCache::Ticket ticket = 0;
   const bool cached = cache_ != nullptr && RecordCache::takes(space);
-  if (cached && cache_->get(hashed, value, &ticket)) return Lookup::kFound;
+  if (cached && cache_->get(hashed, value)) return Lookup::kFound;
   if (!absent_.empty() && absent_.contains(hashed)) return Lookup::kAbsent;
+  const RecordCache::Moment moment = cached ? cache_->now() : 0;
   const Lookup found = engine_.get(snapshot_, space, key, tier, value, status);
-  if (cached && found == Lookup::kFound) cache_->fill(hashed, *value, ticket);
+  if (cached && found == Lookup::kFound) cache_->fill(moment, hashed, *value);
   return found;
 }
 
@@ -248,15 +248,16 @@ void Overlay::look_ahead(std::span<const HashedKey> keys) {
 void Overlay::begin_cache_changes() {
   if (cache_ == nullptr) return;
   changing_.clear();
+  cache_->begin_changes();
   for (const auto& [at, change] : changes_) {
-    if (RecordCache::takes(at.space) && !change.is_new) {
-      changing_.push_back(cache_->begin_change(at));
-    }
+    if (!RecordCache::takes(at.space)) continue;
+    change.is_new ? cache_->begin_new() : changing_.push_back(cache_->begin_change(at));
   }
 }
 
 void Overlay::end_cache_changes(bool committed) {
   if (cache_ == nullptr) return;
+  cache_->end_changes();
   auto changing = changing_.begin();
   for (const auto& [at, change] : changes_) {
     if (!RecordCache::takes(at.space) || change.is_new) continue;

@@ -71,8 +71,12 @@ class StoppableCursor : public Cursor {
 bool EngineReader::get(Space space, std::string_view key, std::string* value) {
   if (stopped()) latch_error(stopped_status());
   if (failed()) return false;
+  const bool cached = hot_.cache != nullptr && RecordCache::takes(space);
+  const HashedKey hashed(space, key);
+  if (cached && hot_.cache->get_at(hot_.moment, hashed, value)) return true;
   Status status;
   const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
+  if (cached && found == Lookup::kFound) hot_.cache->fill(hot_.moment, hashed, *value);
   return settle(found, std::move(status));
 }
 
@@ -92,12 +96,12 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
 
 bool KeyProbe::look_up(Space space, std::string_view key, std::string* value) {
   Status status;
-  RecordCache::Ticket ticket = 0;
   const HashedKey hashed(space, key);
   const bool cached = cache_ != nullptr && RecordCache::takes(space);
-  if (cached && cache_->get(hashed, value, &ticket)) return true;
+  if (cached && cache_->get(hashed, value)) return true;
+  const RecordCache::Moment moment = cached ? cache_->now() : 0;
   const Lookup found = engine_.get(nullptr, space, key, Tier::kCacheOnly, value, &status);
-  if (cached && found == Lookup::kFound) cache_->fill(hashed, *value, ticket);
+  if (cached && found == Lookup::kFound) cache_->fill(moment, hashed, *value);
   return settle(found, std::move(status));
 }
 

@@ -80,11 +80,18 @@ class Reader {
 // Whether what a cursor reads is kept in the block cache: a long scan would sweep it.
 enum class CacheUse : uint8_t { kFill, kPassBy };
 
+// Records that a reader at a snapshot may find without the engine.
+struct HotRecords {
+  RecordCache* cache = nullptr;    // null: none
+  RecordCache::Moment moment = 0;  // before the snapshot was taken
+};
+
 // Reads an engine at a snapshot, or at its latest state when `snapshot` is null.
 class EngineReader : public Reader {
  public:
-  EngineReader(Engine& engine, const Snapshot* snapshot, Tier tier, CacheUse use = CacheUse::kFill)
-      : engine_(engine), snapshot_(snapshot), tier_(tier), use_(use) {}
+  EngineReader(Engine& engine, const Snapshot* snapshot, Tier tier, CacheUse use = CacheUse::kFill,
+               HotRecords hot = {})
+      : engine_(engine), snapshot_(snapshot), tier_(tier), use_(use), hot_(hot) {}
 
   const Snapshot* snapshot() const override { return snapshot_; }
   bool get(Space space, std::string_view key, std::string* value) override;
@@ -107,6 +114,7 @@ class EngineReader : public Reader {
   const Snapshot* snapshot_;
   Tier tier_;
   CacheUse use_;
+  HotRecords hot_;
   uint64_t walk_max_ = std::numeric_limits<uint64_t>::max();
   bool walked_ = false;
   std::function<bool()> stopped_;

@@ -24,14 +24,22 @@ RecordCache::Entry* RecordCache::find(Shard& shard, const HashedKey& key) {
   return shard.entries.find(key.hash, [&key](Entry& entry) { return entry.is(key); });
 }
 
-bool RecordCache::get(const HashedKey& key, std::string* value, Ticket* ticket) {
+bool RecordCache::get(const HashedKey& key, std::string* value) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  Entry* entry = find(shard, key);
-  if (entry == nullptr || entry->changing) {
-    *ticket = shard.changes;
-    return false;
-  }
+  return take(shard, key, value);
+}
+
+bool RecordCache::get_at(Moment moment, const HashedKey& key, std::string* value) {
+  Shard& shard = shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  return unchanged_since(shard, moment) && new_since_.load(std::memory_order_relaxed) < moment &&
+         take(shard, key, value);
+}
+
+bool RecordCache::take(Shard& shard, const HashedKey& key, std::string* value) {
+  Entry* const entry = find(shard, key);
+  if (entry == nullptr || entry->changing) return false;
   entry->used = true;
   value->assign(entry->value(), entry->value_bytes);
   ++shard.hits;
@@ -68,12 +76,10 @@ void RecordCache::prefetch(std::span<const HashedKey> keys, std::vector<HashedKe
   }
 }
 
-void RecordCache::fill(const HashedKey& key, std::string_view value, Ticket ticket) {
+void RecordCache::fill(Moment moment, const HashedKey& key, std::string_view value) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  if (shard.changing == 0 && shard.changes == ticket) {
-    set(shard, find(shard, key), key, value);
-  }
+  if (unchanged_since(shard, moment)) set(shard, find(shard, key), key, value);
 }
 
 void RecordCache::add(const HashedKey& key, std::string_view value) {
@@ -82,10 +88,23 @@ void RecordCache::add(const HashedKey& key, std::string_view value) {
   set(shard, find(shard, key), key, value);
 }
 
+void RecordCache::begin_changes() {
+  moment_.store(moment_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void RecordCache::begin_new() {
+  new_since_.store(moment_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+// Whoever sees this moment takes a snapshot that has the changes.
+void RecordCache::end_changes() {
+  moment_.store(moment_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
 RecordCache::Changing RecordCache::begin_change(const HashedKey& key) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  ++shard.changes;
+  shard.changed = moment_.load(std::memory_order_relaxed);
   ++shard.changing;
   Entry* entry = find(shard, key);
   if (entry != nullptr) entry->changing = true;
@@ -97,7 +116,6 @@ void RecordCache::end_change(const HashedKey& key, Changing changing, std::strin
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   --shard.changing;
-  ++shard.changes;  // what was read in between may be the old record
   set(shard, changing, key, value);
   make_room(shard);
 }

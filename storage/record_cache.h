@@ -1,13 +1,13 @@
 // A cache of hot records and elements in front of the engine: a hit costs a hash look-up where the
-// engine searches its memtables and blocks. It holds committed, latest state only; readers with a
-// snapshot bypass it.
+// engine searches its memtables and blocks. It holds committed, latest state only.
 //
-// Never stale, by this protocol: whoever changes records calls begin_change() for each before the
-// engine commits and end_change() afterwards, before anybody is told. In between the record is not
-// cached, and a reader that began before then cannot put back what it read: fill() compares the
-// shard's state with the ticket that the reader's miss was given.
+// Never stale, by this protocol: who changes records calls begin_changes() and begin_change() for
+// each before the engine commits, and end_changes() and end_change() afterwards, before anybody is
+// told. In between the record is not cached. Readers ask for the moment before they read the
+// engine, or take the snapshot that they read it at: what they put back, or take, is refused where
+// a change of the shard began after that, or had not ended by then.
 //
-// Threads: everything by any thread; changes of one record by one thread at a time (the writer).
+// Threads: everything by any thread; changes by one at a time (the writer).
 #pragma once
 
 #include <array>
@@ -42,20 +42,27 @@ class RecordCache {
     return space == Space::kMeta || space == Space::kData || space == Space::kOrder;
   }
 
-  using Ticket = uint64_t;
-  // True and the record in `*value`; or false and a ticket for fill().
-  bool get(const HashedKey& key, std::string* value, Ticket* ticket);
+  // Before which changes what is read stands.
+  using Moment = uint64_t;
+  Moment now() const { return moment_.load(std::memory_order_acquire); }
+  // True and the latest record in `*value`.
+  bool get(const HashedKey& key, std::string* value);
+  // True and the record as a snapshot has it that was taken after `moment`.
+  bool get_at(Moment moment, const HashedKey& key, std::string* value);
   // Brings the records nearer to the processor, all at once: who looks them up one after the other
   // waits for memory each time. Those that are not there are added to `missing`.
   void prefetch(std::span<const HashedKey> keys, std::vector<HashedKey>* missing);
   // The same as get() for who only wants to know: counts as no use.
   bool peek(const HashedKey& key, std::string* value);
-  // What the engine answered after get() had missed.
-  void fill(const HashedKey& key, std::string_view value, Ticket ticket);
+  // What the engine answered, of its state at any time after `moment`.
+  void fill(Moment moment, const HashedKey& key, std::string_view value);
 
   // By who changes the records, between changes: what the engine has.
   void add(const HashedKey& key, std::string_view value);
 
+  void begin_changes();
+  void begin_new();  // a change of a record that was not there, which comes by neither of those two
+  void end_changes();  // what was committed is what the engine answers
   // What begin_change() has found, for the end_change() of the same record.
   using Changing = Entry*;
   Changing begin_change(const HashedKey& key);
@@ -94,13 +101,17 @@ class RecordCache {
     boost::intrusive::list<Entry> queue;  // the next to be considered for eviction first
     uint64_t bytes = 0;
     uint64_t hits = 0;
-    Ticket changes = 0;     // begun and ended so far
+    Moment changed = 0;     // when the last change began
     uint32_t changing = 0;  // begun and not ended
   };
 
   Shard& shard_of(const HashedKey& key);
   static Entry* find(Shard& shard, const HashedKey& key);
+  static bool take(Shard& shard, const HashedKey& key, std::string* value);
   void set(Shard& shard, Entry* old, const HashedKey& key, std::string_view value);
+  static bool unchanged_since(const Shard& shard, Moment moment) {
+    return shard.changing == 0 && shard.changed < moment;
+  }
   static void drop(Shard& shard, Entry* entry);
   void make_room(Shard& shard);
   bool is_over(const Shard& shard) const {
@@ -110,6 +121,9 @@ class RecordCache {
 
   std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> shard_bytes_max_{0};
+  // Odd while changes are committed: then it is also that of each of them.
+  std::atomic<Moment> moment_{2};
+  std::atomic<Moment> new_since_{0};  // when the last change of a new record began
 };
 
 }  // namespace ingot::storage

@@ -19,6 +19,7 @@ class View {
   View& operator=(const View&) = delete;
 
   const storage::Snapshot* snapshot() const { return snapshot_.get(); }
+  const storage::HotRecords& hot_records() const { return hot_records_; }
   const types::DatabaseMap& databases() const { return *databases_; }
   int64_t created_ms() const { return created_ms_; }  // Unix
 
@@ -29,6 +30,7 @@ class View {
   Store& store_;
   const uint64_t epoch_;
   std::unique_ptr<storage::Snapshot> snapshot_;
+  storage::HotRecords hot_records_;
   std::shared_ptr<const types::DatabaseMap> databases_;
   int64_t created_ms_ = 0;
 };

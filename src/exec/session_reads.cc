@@ -89,7 +89,8 @@ struct Session::PoolRead {
     }
     const bool waits = storage::NoWaitReads::current() == nullptr;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(),
-                               waits ? Tier::kDisk : Tier::kCacheOnly);
+                               waits ? Tier::kDisk : Tier::kCacheOnly, storage::CacheUse::kFill,
+                               view->hot_records());
     data.stop_when([&client = *session->client_] { return client.gone.load(); });
     data.set_walk_max(walk_max);
     types::KeyReader keys(data, view->databases(), view->created_ms(),
@@ -143,7 +144,7 @@ Session::Step Session::read(const QueuedCommand& queued) {
   if (client_->tracking != 0) remember_reads(queued);
   const bool is_short =
       !queued.row->scans && queued.command->args.size() <= contract::kArgumentsOnIoThread;
-  if (is_short && services_.data.store.can_probe() && probe(queued)) return Step::kTaken;
+  if (is_short && probe(queued)) return Step::kTaken;
   read_in_pool(queued);
   return Step::kTaken;
 }
@@ -178,7 +179,8 @@ bool Session::probe(const QueuedCommand& queued) {
   if (!answered) {
     if (!run_view_) run_view_ = services_.data.store.view();
     storage::EngineReader data(services_.data.store.engine(), run_view_->snapshot(),
-                               Tier::kCacheOnly);
+                               Tier::kCacheOnly, storage::CacheUse::kFill,
+                               run_view_->hot_records());
     answered = try_read(queued, data, run_view_->databases(), run_view_, nullptr);
   }
   if (answered) metrics::add(services_.data.stats.probe_hits);

@@ -232,8 +232,7 @@ TEST_CASE("a new record passes the cache by, unless it takes an old one's place"
   Overlay overlay(*engine, nullptr, Tier::kDisk, &cache);
   const auto is_cached = [&] {
     std::string value;
-    RecordCache::Ticket ticket = 0;
-    return cache.get(HashedKey(Space::kData, "key"), &value, &ticket);
+    return cache.get(HashedKey(Space::kData, "key"), &value);
   };
   overlay.put_new(Space::kData, "key", "first");
   const auto batch = engine->new_batch();

@@ -17,26 +17,34 @@ HashedKey name(std::string_view key) {
 
 std::string cached(RecordCache& cache, std::string_view key) {
   std::string value;
-  RecordCache::Ticket ticket = 0;
-  return cache.get(name(key), &value, &ticket) ? value : "absent";
+  return cache.get(name(key), &value) ? value : "absent";
 }
 
-RecordCache::Ticket miss(RecordCache& cache, std::string_view key) {
+std::string cached_at(RecordCache& cache, RecordCache::Moment moment, std::string_view key) {
   std::string value;
-  RecordCache::Ticket ticket = 0;
-  REQUIRE_FALSE(cache.get(name(key), &value, &ticket));
-  return ticket;
+  return cache.get_at(moment, name(key), &value) ? value : "absent";
+}
+
+RecordCache::Changing begin(RecordCache& cache, std::string_view key) {
+  cache.begin_changes();
+  return cache.begin_change(name(key));
+}
+
+void end(RecordCache& cache, std::string_view key, RecordCache::Changing changing,
+         std::string_view value) {
+  cache.end_changes();
+  cache.end_change(name(key), changing, value);
 }
 
 void commit(RecordCache& cache, std::string_view key, std::string_view value) {
-  cache.end_change(name(key), cache.begin_change(name(key)), value);
+  end(cache, key, begin(cache, key), value);
 }
 
 }  // namespace
 
 TEST_CASE("a record is cached by a read or by a commit", "[record_cache]") {
   RecordCache cache(1 << 20);
-  cache.fill(name("k"), "read", miss(cache, "k"));
+  cache.fill(cache.now(), name("k"), "read");
   CHECK(cached(cache, "k") == "read");
   commit(cache, "k", "written");
   CHECK(cached(cache, "k") == "written");
@@ -48,37 +56,66 @@ TEST_CASE("a record is cached by a read or by a commit", "[record_cache]") {
 
 TEST_CASE("a read that a commit has overtaken is not cached", "[record_cache]") {
   RecordCache cache(1 << 20);
-  const RecordCache::Ticket before = miss(cache, "k");
-  const auto changing = cache.begin_change(name("k"));
-  const RecordCache::Ticket during = miss(cache, "k");
-  cache.fill(name("k"), "old", before);
-  cache.fill(name("k"), "old", during);
+  const RecordCache::Moment before = cache.now();
+  const auto changing = begin(cache, "k");
+  const RecordCache::Moment during = cache.now();
+  cache.fill(before, name("k"), "old");
+  cache.fill(during, name("k"), "old");
+  CHECK(cached(cache, "k") == "absent");
+  cache.end_changes();
+  const RecordCache::Moment after = cache.now();
+  cache.fill(after, name("k"), "new");
   CHECK(cached(cache, "k") == "absent");
   cache.end_change(name("k"), changing, "");
-  cache.fill(name("k"), "old", before);
-  cache.fill(name("k"), "old", during);
+  cache.fill(before, name("k"), "old");
+  cache.fill(during, name("k"), "old");
   CHECK(cached(cache, "k") == "absent");
+  cache.fill(after, name("k"), "new");
+  CHECK(cached(cache, "k") == "new");
+}
+
+TEST_CASE("a snapshot is told what did not change since", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  commit(cache, "k", "first");
+  const RecordCache::Moment before = cache.now();
+  CHECK(cached_at(cache, before, "k") == "first");
+  const auto changing = begin(cache, "k");
+  const RecordCache::Moment during = cache.now();
+  CHECK(cached_at(cache, before, "k") == "absent");
+  end(cache, "k", changing, "second");
+  CHECK(cached_at(cache, before, "k") == "absent");
+  CHECK(cached_at(cache, during, "k") == "absent");
+  CHECK(cached_at(cache, cache.now(), "k") == "second");
+
+  cache.begin_changes();
+  cache.begin_new();
+  cache.end_changes();
+  const RecordCache::Moment since = cache.now();
+  cache.fill(since, name("new"), "element");
+  CHECK(cached_at(cache, since - 1, "new") == "absent");
+  CHECK(cached_at(cache, since, "new") == "element");
+  CHECK(cached(cache, "new") == "element");
 }
 
 TEST_CASE("a cached record is gone while it changes", "[record_cache]") {
   RecordCache cache(1 << 20);
   commit(cache, "k", "old");
-  const auto changing = cache.begin_change(name("k"));
+  const auto changing = begin(cache, "k");
   CHECK(cached(cache, "k") == "absent");
-  cache.end_change(name("k"), changing, "new");
+  end(cache, "k", changing, "new");
   CHECK(cached(cache, "k") == "new");
 }
 
 TEST_CASE("what is changing stays, however many come meanwhile", "[record_cache]") {
   RecordCache cache(64 << 10);
   commit(cache, "k", "old");
-  const auto changing = cache.begin_change(name("k"));
+  const auto changing = begin(cache, "k");
   for (int i = 0; i < 5000; ++i) {
     cache.add(name("other" + std::to_string(i)), std::string(100, 'x'));
   }
   const uint64_t capacity = GENERATE(uint64_t{64 << 10}, uint64_t{0});
   cache.set_capacity(capacity);
-  cache.end_change(name("k"), changing, "new");
+  end(cache, "k", changing, "new");
   CHECK(cached(cache, "k") == (capacity == 0 ? "absent" : "new"));
   CHECK(cache.bytes() <= capacity);
 }
@@ -86,10 +123,9 @@ TEST_CASE("what is changing stays, however many come meanwhile", "[record_cache]
 TEST_CASE("a key of one space is not that of another", "[record_cache]") {
   RecordCache cache(1 << 20);
   commit(cache, "k", "record");
-  RecordCache::Ticket ticket = 0;
   std::string value;
-  CHECK_FALSE(cache.get({Space::kData, "k"}, &value, &ticket));
-  cache.fill({Space::kData, "k"}, "element", ticket);
+  CHECK_FALSE(cache.get({Space::kData, "k"}, &value));
+  cache.fill(cache.now(), {Space::kData, "k"}, "element");
   CHECK(cached(cache, "k") == "record");
 }
 
@@ -125,10 +161,10 @@ TEST_CASE("a look at a record is no use of it, and fetching changes nothing", "[
   REQUIRE(missing.size() == 1);
   CHECK(missing[0].key == "other");
   CHECK(cache.hits() == 0);
-  const auto changing = cache.begin_change(name("k"));
+  const auto changing = begin(cache, "k");
   CHECK_FALSE(cache.peek(name("k"), &value));
   cache.prefetch(names, &missing);
-  cache.end_change(name("k"), changing, "new");
+  end(cache, "k", changing, "new");
   CHECK(cached(cache, "k") == "new");
 }
 
@@ -161,36 +197,50 @@ TEST_CASE("places find what was put there, whatever was taken away", "[record_ca
   }
 }
 
-// One writer counts a record up in "the engine"; readers must never see it go back.
+// One writer counts a record up in "the engine"; readers must never see it go back, and who reads
+// at a snapshot sees what that has.
 TEST_CASE("concurrent readers see a record only move forward", "[record_cache]") {
   RecordCache cache(1 << 20);
   std::atomic<int> engine{0};
   std::atomic<bool> done{false};
-  std::atomic<bool> backwards{false};
-  auto read = [&] {
+  std::atomic<int> wrong{0};
+  const auto read = [&] {
     int last = 0;
     while (!done) {
       std::string value;
-      RecordCache::Ticket ticket = 0;
-      if (!cache.get(name("k"), &value, &ticket)) {
+      if (!cache.get(name("k"), &value)) {
+        const RecordCache::Moment moment = cache.now();
         value = std::to_string(engine.load());
-        cache.fill(name("k"), value, ticket);
+        cache.fill(moment, name("k"), value);
       }
       const int seen = std::stoi(value);
-      if (seen < last) backwards = true;
+      if (seen < last) ++wrong;
       last = seen;
     }
   };
-  std::thread first(read), second(read);
+  const auto read_at = [&] {
+    while (!done) {
+      const RecordCache::Moment moment = cache.now();
+      const int snapshot = engine.load();
+      if (snapshot % 16 == 0) std::this_thread::yield();
+      std::string value;
+      if (cache.get_at(moment, name("k"), &value) && std::stoi(value) != snapshot) ++wrong;
+      cache.fill(moment, name("k"), std::to_string(snapshot));
+      // Those that are new stand behind the counter.
+      if (cache.get_at(moment, name("new" + std::to_string(snapshot + 1)), &value)) ++wrong;
+      cache.fill(moment, name("new" + std::to_string(snapshot)), "x");
+    }
+  };
+  std::thread threads[] = {std::thread(read), std::thread(read_at), std::thread(read_at)};
   for (int i = 1; i <= 20000; ++i) {
-    const auto changing = cache.begin_change(name("k"));
+    const auto changing = begin(cache, "k");
+    cache.begin_new();
     engine = i;
-    cache.end_change(name("k"), changing, i % 2 == 0 ? std::to_string(i) : "");
+    end(cache, "k", changing, i % 2 == 0 ? std::to_string(i) : "");
   }
   done = true;
-  first.join();
-  second.join();
-  CHECK_FALSE(backwards);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
 }
 
 }  // namespace ingot::storage
