@@ -41,6 +41,7 @@ void add_cold_keys(Services& services, const contract::CommandRow& row, contract
                    storage::KeyspaceId keyspace, std::vector<std::string>* meta_keys) {
   const auto is_cold = [&](const std::string& meta_key) {
     std::string value;
+    if (services.data.store.cache().peek({Space::kMeta, meta_key}, &value)) return false;
     return !services.data.store.can_probe() ||
            services.data.store.engine().get(nullptr, Space::kMeta, meta_key, Tier::kCacheOnly,
                                             &value, nullptr) == Lookup::kMiss;
@@ -73,8 +74,11 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
       const Tier tier = storage::NoWaitReads::current() == nullptr ? Tier::kDisk : Tier::kCacheOnly;
-      const Lookup found = services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i],
-                                                            tier, &value, nullptr);
+      data::Store& store = services.data.store;
+      const std::string& key = shared->keys[i];
+      const storage::RecordCache::Moment moment = store.cache().now();
+      const Lookup found = store.engine().get(nullptr, Space::kMeta, key, tier, &value, nullptr);
+      if (found == Lookup::kFound) store.cache().fill(moment, {Space::kMeta, key}, value);
       if (found == Lookup::kMiss && ++runs < contract::kLookupRuns) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
       return true;
