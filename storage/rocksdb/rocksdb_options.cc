@@ -45,6 +45,13 @@ int default_compaction_threads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 2, 8);
 }
 
+// Of a table whose filter the cache keeps as one block: a shard has room for some beside all else.
+uint64_t whole_filter_keys(const EngineOptions& options) {
+  constexpr uint64_t kOfShard = 4;
+  const uint64_t shard_bytes = options.cache_bytes >> shard_bits(options.cache_bytes);
+  return shard_bytes / kOfShard * 8 / static_cast<uint64_t>(std::max(1, options.bloom_bits));
+}
+
 rocksdb::BlockBasedTableOptions make_table_options(Space space, const EngineOptions& options,
                                                    const SharedParts& shared) {
   using Table = rocksdb::BlockBasedTableOptions;
@@ -179,7 +186,10 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   const std::shared_ptr<rocksdb::TableFactory> deep(NewBlockBasedTableFactory(table));
   table.partition_filters = false;
   const std::shared_ptr<rocksdb::TableFactory> young(NewBlockBasedTableFactory(table));
-  cf.table_factory = divide_tables(young, deep);
+  // Files grow with depth: few open files at a terabyte, small steps where compaction is busy.
+  cf.target_file_size_base = 32 * kMiB;
+  cf.target_file_size_multiplier = 2;
+  divide_tables(&cf, {.young = young, .others = deep, .keys_max = whole_filter_keys(options)});
   adapt_to_long_keys(&cf, {young, deep});
   cf.memtable_factory = make_tree_memtables();
   cf.write_buffer_size = plan.memtable;
@@ -197,9 +207,6 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   cf.max_bytes_for_level_base = plan.level_base;
   cf.level0_slowdown_writes_trigger = plan.level0_slowdown;
   cf.level0_stop_writes_trigger = plan.level0_stop;
-  // Files grow with depth: few open files at a terabyte, small steps where compaction is busy.
-  cf.target_file_size_base = 32 * kMiB;
-  cf.target_file_size_multiplier = 2;
   cf.optimize_filters_for_hits = false;  // absent keys are common: filters in every level
   // The two youngest levels are rewritten soon: compressing them costs more than it saves.
   cf.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression, compression};

@@ -179,31 +179,58 @@ TEST_CASE("RocksDB: memory stays within its number when keys are as long as a bl
   CHECK(found.size() == kKeys);
 }
 
+namespace {
+
+// What filters the engine's tables have.
+std::set<std::string> filters_of(const TestEngine& engine) {
+  std::set<std::string> kinds;
+  for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
+    if (entry.path().extension() != ".sst") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    for (const char* kind : {"fullfilter.", "partitionedfilter."}) {
+      if (bytes.find(kind) != std::string::npos) kinds.insert(kind);
+    }
+  }
+  return kinds;
+}
+
+const std::set<std::string> kWhole = {"fullfilter."};
+const std::set<std::string> kInParts = {"partitionedfilter."};
+
+}  // namespace
+
 TEST_CASE("RocksDB: filters of young tables are whole, those of deep ones are not") {
   TestEngine engine("rocksdb");
-  const auto filters = [&] {
-    std::set<std::string> kinds;
-    for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
-      if (entry.path().extension() != ".sst") continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      const std::string bytes(std::istreambuf_iterator<char>(file), {});
-      for (const char* kind : {"fullfilter.", "partitionedfilter."}) {
-        if (bytes.find(kind) != std::string::npos) kinds.insert(kind);
-      }
-    }
-    return kinds;
-  };
   fill(&engine, 1000, 100);
   REQUIRE(engine->flush().ok());
-  CHECK(filters() == std::set<std::string>{"fullfilter."});
+  CHECK(filters_of(engine) == kWhole);
   // What outgrows one level goes to the next one.
   for (int pass = 0; pass < 2; ++pass) {
     fill(&engine, 1500, 50'000);
     REQUIRE(engine->compact(kData, {}).ok());
   }
-  CHECK(filters().contains("partitionedfilter."));
+  CHECK(filters_of(engine).contains("partitionedfilter."));
   CHECK(engine.get(kData, key_of(7)) == noise(50'000, 7));
   CHECK(engine.get(kData, "none") == "<absent>");
+}
+
+// The cache would not keep such a block, and each look-up would read it from the file.
+TEST_CASE("RocksDB: the filter of millions of short keys is not whole") {
+  TestEngine engine("rocksdb");
+  const auto load = [&](size_t value_bytes) {
+    for (int pass = 0; pass < 3; ++pass) {
+      fill(&engine, 20'000, value_bytes);
+      REQUIRE(engine->compact(kData, {}).ok());
+    }
+  };
+  load(200);
+  CHECK(filters_of(engine) == kWhole);
+  load(1);
+  CHECK(filters_of(engine) == kInParts);
+  fill(&engine, 1000, 1);
+  REQUIRE(engine->flush().ok());
+  CHECK(filters_of(engine).contains("fullfilter."));  // a memtable has not so many
 }
 
 TEST_CASE("RocksDB: a cache hit and a miss are counted") {
