@@ -26,7 +26,8 @@ def endpoint(word, args):
     name = os.path.basename(word)
     if "redis" in name:
         return common.Server("redis", [word], args.dir, {"save": "", "appendonly": args.appendonly})
-    return common.Server(name.removesuffix("-server"), [word], args.dir, {"maxmemory": args.maxmemory})
+    settings = {"maxmemory": args.maxmemory, "engine": args.engine}
+    return common.Server(name.removesuffix("-server"), [word], args.dir, settings)
 
 
 def cells(args):
@@ -118,6 +119,7 @@ def main():
     parser.add_argument("--rounds", type=common.whole, help="5; 2 when quick")
     parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 2; 0.5 when quick")
     parser.add_argument("--maxmemory", default="1gb", help="of an Ingot that is started (1gb)")
+    parser.add_argument("--engine", default="rocksdb", help="the same (rocksdb)")
     parser.add_argument(
         "--appendonly", choices=("yes", "no"), default="no", help="of a redis-server that is started (no)"
     )
