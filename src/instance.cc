@@ -432,7 +432,6 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   }
   // Each change rewrites RocksDB's OPTIONS file: a second in which this thread serves nobody.
   if (had.engine_bytes != has.engine_bytes) store_->engine().set_cache_bytes(has.engine_bytes);
-  if (had.record_bytes != has.record_bytes) store_->set_cache_capacity(has.record_bytes);
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);
   }
@@ -444,6 +443,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   return std::nullopt;
 }
 
+// Gigabytes may have to be evicted, so CONFIG SET leaves that to this thread.
 void Instance::sample() {
   const server::MemoryUsage memory = server::memory_usage();
   server::take_sample(services_->data, *net_, memory);

@@ -21,8 +21,8 @@ uint64_t memory_limit(const settings::Settings& settings, const MachineMemory& m
 // The parts of the limit; the rest is for code, stacks, indexes and the allocator's overhead.
 struct MemoryShares {
   uint64_t engine_bytes = 0;  // block cache with memtables and filters
-  uint64_t record_bytes =
-      0;  // hot records, images, at least; with the engine's they make cache-size
+  // Hot records and images, at least; with the engine's they make cache-size.
+  uint64_t record_bytes = 0;
   uint64_t output_bytes = 0;  // unsent replies of all clients
   uint64_t input_bytes = 0;   // their input, until it is answered
   // What one command may bring of that: the writer has it in its overlay, in the engine's batch and
