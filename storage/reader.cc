@@ -76,7 +76,10 @@ bool EngineReader::get(Space space, std::string_view key, std::string* value) {
   if (cached && hot_.cache->get_at(hot_.moment, hashed, value)) return true;
   Status status;
   const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
-  if (cached && found == Lookup::kFound) hot_.cache->fill(hot_.moment, hashed, *value);
+  if (cached && found == Lookup::kFound) {
+    hot_.from_disk ? hot_.cache->fill_from_disk(hot_.moment, hashed, *value)
+                   : hot_.cache->fill(hot_.moment, hashed, *value);
+  }
   return settle(found, std::move(status));
 }
 

@@ -84,6 +84,7 @@ enum class CacheUse : uint8_t { kFill, kPassBy };
 struct HotRecords {
   RecordCache* cache = nullptr;    // null: none
   RecordCache::Moment moment = 0;  // before the snapshot was taken
+  bool from_disk = false;          // what they have not is read from there
 };
 
 // Reads an engine at a snapshot, or at its latest state when `snapshot` is null.

@@ -2,8 +2,10 @@
 #include "storage/record_cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace ingot::storage {
 namespace {
@@ -12,6 +14,8 @@ namespace {
 constexpr uint64_t kEntryOverhead = 40;
 // Entries that are considered for eviction at a time: more than a long record needs the room of.
 constexpr size_t kConsideredMax = 64;
+// Of capacity, for each mark of what came from the disk: about one mark for each entry.
+constexpr uint64_t kBytesOfMark = 128;
 
 }  // namespace
 
@@ -80,6 +84,21 @@ void RecordCache::fill(Moment moment, const HashedKey& key, std::string_view val
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
   if (unchanged_since(shard, moment)) set(shard, find(shard, key), key, value);
+}
+
+void RecordCache::fill_from_disk(Moment moment, const HashedKey& key, std::string_view value) {
+  Shard& shard = shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  if (note_seen(shard, key.hash) && unchanged_since(shard, moment)) {
+    set(shard, find(shard, key), key, value);
+  }
+}
+
+bool RecordCache::note_seen(Shard& shard, uint64_t hash) {
+  if (shard.seen.empty()) return false;
+  uint16_t& mark = shard.seen[(hash >> 16) % shard.seen.size()];
+  return std::exchange(mark, static_cast<uint16_t>(hash >> 48)) ==
+         static_cast<uint16_t>(hash >> 48);
 }
 
 void RecordCache::add(const HashedKey& key, std::string_view value) {
@@ -172,8 +191,11 @@ void RecordCache::drop(Shard& shard, Entry* entry) {
 
 void RecordCache::set_capacity(uint64_t bytes) {
   shard_bytes_max_.store(bytes / kShards, std::memory_order_relaxed);
+  const size_t marks = std::bit_floor(bytes / kShards / kBytesOfMark);
   for (Shard& shard : shards_) {
     std::unique_lock lock(shard.mutex);
+    // The capacity may go up and down a little all the time.
+    if (marks > shard.seen.size() || marks < shard.seen.size() / 2) shard.seen.assign(marks, 0);
     // Once round makes all unused.
     for (size_t turns = 2 * shard.queue.size() / kConsideredMax + 1; turns > 0 && is_over(shard);
          --turns) {

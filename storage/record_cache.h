@@ -56,6 +56,9 @@ class RecordCache {
   bool peek(const HashedKey& key, std::string* value);
   // What the engine answered, of its state at any time after `moment`.
   void fill(Moment moment, const HashedKey& key, std::string_view value);
+  // The same of what came from the disk: kept when it comes for a second time soon. What is read
+  // once would push out what is read again and again.
+  void fill_from_disk(Moment moment, const HashedKey& key, std::string_view value);
 
   // By who changes the records, between changes: what the engine has.
   void add(const HashedKey& key, std::string_view value);
@@ -99,6 +102,7 @@ class RecordCache {
     // All by mutex:
     EntryPlaces<Entry> entries;
     boost::intrusive::list<Entry> queue;  // the next to be considered for eviction first
+    std::vector<uint16_t> seen;           // marks of what came from the disk lately, by hash
     uint64_t bytes = 0;
     uint64_t hits = 0;
     Moment changed = 0;     // when the last change began
@@ -112,6 +116,7 @@ class RecordCache {
   static bool unchanged_since(const Shard& shard, Moment moment) {
     return shard.changing == 0 && shard.changed < moment;
   }
+  static bool note_seen(Shard& shard, uint64_t hash);  // true: it was already
   static void drop(Shard& shard, Entry* entry);
   void make_room(Shard& shard);
   bool is_over(const Shard& shard) const {

@@ -78,7 +78,7 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
       const std::string& key = shared->keys[i];
       const storage::RecordCache::Moment moment = store.cache().now();
       const Lookup found = store.engine().get(nullptr, Space::kMeta, key, tier, &value, nullptr);
-      if (found == Lookup::kFound) store.cache().fill(moment, {Space::kMeta, key}, value);
+      if (found == Lookup::kFound) store.cache().fill_from_disk(moment, {Space::kMeta, key}, value);
       if (found == Lookup::kMiss && ++runs < contract::kLookupRuns) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
       return true;

@@ -88,9 +88,11 @@ struct Session::PoolRead {
       }
     }
     const bool waits = storage::NoWaitReads::current() == nullptr;
+    storage::HotRecords hot = view->hot_records();
+    hot.from_disk = true;
     storage::EngineReader data(services.data.store.engine(), view->snapshot(),
                                waits ? Tier::kDisk : Tier::kCacheOnly, storage::CacheUse::kFill,
-                               view->hot_records());
+                               hot);
     data.stop_when([&client = *session->client_] { return client.gone.load(); });
     data.set_walk_max(walk_max);
     types::KeyReader keys(data, view->databases(), view->created_ms(),

@@ -148,6 +148,25 @@ TEST_CASE("the cache keeps to its size, and keeps what is used", "[record_cache]
   CHECK(cached(cache, "k") == "absent");
 }
 
+TEST_CASE("what comes from the disk is kept when it comes again", "[record_cache]") {
+  RecordCache cache(1 << 20);
+  const auto read = [&](const std::string& key) {
+    cache.fill_from_disk(cache.now(), name(key), std::string(100, 'x'));
+  };
+  read("hot");
+  CHECK(cached(cache, "hot") == "absent");
+  read("hot");
+  CHECK(cached(cache, "hot") == std::string(100, 'x'));
+  for (int i = 0; i < 100'000; ++i) read("cold" + std::to_string(i));
+  CHECK(cached(cache, "hot") == std::string(100, 'x'));
+  CHECK(cache.bytes() < 100'000);
+
+  const RecordCache::Moment before = cache.now();
+  commit(cache, "changed", "");
+  for (int i = 0; i < 2; ++i) cache.fill_from_disk(before, name("changed"), "old");
+  CHECK(cached(cache, "changed") == "absent");
+}
+
 TEST_CASE("a look at a record is no use of it, and fetching changes nothing", "[record_cache]") {
   RecordCache cache(1 << 20);
   commit(cache, "k", "value");
