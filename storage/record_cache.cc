@@ -107,8 +107,9 @@ void RecordCache::add(const HashedKey& key, std::string_view value) {
   set(shard, find(shard, key), key, value);
 }
 
+// Whoever sees this one has what was committed before it.
 void RecordCache::begin_changes() {
-  moment_.store(moment_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  moment_.store(moment_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 void RecordCache::begin_new() {

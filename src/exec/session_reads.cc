@@ -198,7 +198,9 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
                                     .client = *client_,
                                     .db = client_->db,
                                     .notices = notices});
-  types::KeyReader keys(data, databases, now_ms_, &services_.data.store.access());
+  // As what reads at the same view in the pool has it.
+  const int64_t now_ms = view ? view->created_ms() : now_ms_;
+  types::KeyReader keys(data, databases, now_ms, &services_.data.store.access());
   keys.mark_access(marks_access(*client_, *queued.row));
   scratch_.clear();
   contract::RespSink reply(scratch_, client_->resp);
@@ -267,12 +269,13 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
     for (const QueuedCommand& queued : transaction) remember_reads(queued);
   }
   ++reads_in_flight_;
+  run_view_ = services_.data.store.view();  // what stands behind it reads nothing older
   PoolRead read{.session = shared_from_this(),
                 .slot = open_slot(),
                 .commands = std::move(transaction),
                 .exec = exec,
                 .permission = std::move(permission),
-                .view = services_.data.store.view()};
+                .view = run_view_};
   if (read.runs_scripts()) return run_long(std::move(read));
   lookups_.push_back({.work = look_up(std::move(read)), .reads = {}});
 }

@@ -124,3 +124,53 @@ def test_a_block_that_runs_again_begins_in_its_own_database(engine):
                 *_, done, last = client.pipeline(block)
                 assert [reply.value for reply in done.value] == [b"x", 1, b"OK", 8]
                 assert last.value == b"8"
+
+
+def test_reads_of_one_connection_never_go_back(engine):
+    """Single reads, blocks of reads, and scripts, some answered by the I/O thread and some in the pool."""
+    reads = [
+        [("MGET", "counter", "other")], [("GET", "counter")], [("EVAL_RO", "return redis.call('GET', KEYS[1])", "1", "counter")],
+        [("MULTI",), ("GET", "counter"), ("EXEC",)]]  # fmt: skip
+    rng = random.Random(7)
+    with ingot(engine) as server, server.client() as reader, Crew() as crew:
+        reader.pipeline([("SET", "counter", "0"), ("SET", "other", "1")])
+
+        def count():
+            with server.client() as writer:
+                while not crew.stop.is_set():
+                    writer.call("INCR", "counter")
+
+        def read():
+            last = 0
+            while not crew.stop.is_set():
+                commands = [command for _ in range(30) for command in rng.choice(reads)]
+                for command, reply in zip(commands, reader.pipeline(commands), strict=True):
+                    if command[0] == "MULTI" or reply.value == b"QUEUED":
+                        continue
+                    value = reply.value[0].value if command[0] in ("MGET", "EXEC") else reply.value
+                    assert int(value) >= last, command
+                    last = int(value)
+
+        crew.add(count)
+        crew.add(read)
+        crew.run_for(2.0)
+
+
+def test_what_has_expired_stays_so_for_one_connection(engine):
+    reads = {
+        "EVAL_RO": [("EVAL_RO", "return redis.call('GET', KEYS[1])", "1", "key"), ("GET", "key")],
+        "EXEC": [("MULTI",), ("GET", "key"), ("EXEC",), ("GET", "key")],
+    }
+    with ingot(engine) as server, server.client() as client:
+        ends = time.monotonic() + 3
+        while time.monotonic() < ends:
+            for commands in reads.values():
+                client.call("SET", "key", "value", "PX", "3")
+                time.sleep(0.002)
+                replies = [reply.value for reply in client.pipeline(commands * 150)]
+                found = [
+                    bool(value[0].value if isinstance(value, list) else value)
+                    for value in replies
+                    if value not in (b"OK", b"QUEUED")
+                ]
+                assert found == sorted(found, reverse=True)
