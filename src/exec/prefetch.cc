@@ -74,11 +74,8 @@ void prefetch(Services& services, std::vector<std::string> meta_keys,
       // An error shows again, and is answered, when the command itself reads.
       std::string value;
       const Tier tier = storage::NoWaitReads::current() == nullptr ? Tier::kDisk : Tier::kCacheOnly;
-      data::Store& store = services.data.store;
-      const std::string& key = shared->keys[i];
-      const storage::RecordCache::Moment moment = store.cache().now();
-      const Lookup found = store.engine().get(nullptr, Space::kMeta, key, tier, &value, nullptr);
-      if (found == Lookup::kFound) store.cache().fill_from_disk(moment, {Space::kMeta, key}, value);
+      const Lookup found = services.data.store.engine().get(nullptr, Space::kMeta, shared->keys[i],
+                                                            tier, &value, nullptr);
       if (found == Lookup::kMiss && ++runs < contract::kLookupRuns) return false;
       if (shared->left.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->then();
       return true;
