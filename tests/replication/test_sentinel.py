@@ -138,8 +138,8 @@ class BesideOneThatLags(Killed):
 
 
 class Round:
-    def __init__(self, cluster, writers, kind, rng):
-        self.cluster, self.writers, self.rng = cluster, writers, rng
+    def __init__(self, cluster, writers, kind, rng, end_others):
+        self.cluster, self.writers, self.rng, self.end_others = cluster, writers, rng, end_others
         self.old = cluster.master()
         self.disturbance = kind(cluster, self.old, rng)
         self.syncs = {node: node.syncs() for node in cluster.nodes}
@@ -161,6 +161,7 @@ class Round:
         self.wait_for_the_old_one()
         eventually(self.cluster.is_settled, self.cluster.describe, SETTLE_SECONDS)
         self.writers.pause()
+        self.end_others()
         self.check()
 
     def wait_for_another(self, began):
@@ -218,14 +219,15 @@ def kinds_of(cluster):
     return kinds + [CutOff, Hidden, BesideOneThatLags] if cluster.network.can_cut else kinds
 
 
-def run_rounds(cluster, rng, rounds, only=None):
+def run_rounds(cluster, rng, rounds, only=None, end_others=lambda: None):
+    """end_others: ends whoever else writes; what the servers hold is compared after it."""
     lines, rejoined = [], []
     with Writers(cluster, 4) as writers:
         kinds = []
         for i in range(rounds):
             if not kinds:
                 kinds = [only] if only else rng.sample(kinds_of(cluster), len(kinds_of(cluster)))
-            one = Round(cluster, writers, kinds.pop(), rng)
+            one = Round(cluster, writers, kinds.pop(), rng, end_others)
             one.run()
             rejoined.append(one.rejoined_by())
             lines.append(one)
@@ -286,10 +288,10 @@ def test_go_redis(engine, rng):
     program = go_program(HERE / "go", "go-redis")
     with Cluster([ingot(engine)] * 3) as cluster:
         addresses = [f"{host}:{port}" for host, port in cluster.sentinel_addresses()]
+        acked = []
         with subprocess.Popen([program, NAME, "numbers", *addresses], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True) as writer:  # fmt: skip
-            run_rounds(cluster, rng, 1)
-            acked = writer.communicate(timeout=30)[0].split()
+            run_rounds(cluster, rng, 1, end_others=lambda: acked.extend(writer.communicate(timeout=30)[0].split()))
         with cluster.master().client() as client:
             kept = {each.text() for each in client.call("SMEMBERS", "numbers").value}
         assert len(acked) > 100
