@@ -10,9 +10,14 @@ suites=""  # the processes of those in the background; each has a log of that na
 trap 'kill $suites 2>/dev/null || true; wait; rm -rf "$logs"' EXIT
 trap 'exit 1' INT TERM
 
-# One that has failed in the background ends the run before the next step.
+# One that has failed in the background ends the run, whatever the others still do.
+end_if_one_failed() {
+    for each in $suites; do
+        ! grep -qs "stopping after\|Errors while running CTest" "$logs/$each" || { cat "$logs/$each"; exit 1; }
+    done
+}
 step() {
-    ! grep -qs "stopping after\|Errors while running CTest" "$logs"/* || finish_suites
+    end_if_one_failed
     printf '\n== %s (%s s)\n' "$*" "$(($(date +%s) - began))"
 }
 began=$(date +%s)
@@ -41,6 +46,10 @@ unit_tests() {  # preset, which
 }
 finish_suites() {
     for suite in $suites; do
+        while kill -0 "$suite" 2>/dev/null; do
+            end_if_one_failed
+            sleep 1
+        done
         wait "$suite" || { cat "$logs/$suite"; exit 1; }
         tail -n 1 "$logs/$suite"
     done
