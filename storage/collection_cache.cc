@@ -73,12 +73,13 @@ std::unique_ptr<Cursor> image_cursor(std::shared_ptr<const CollectionImage> imag
 
 std::shared_ptr<const CollectionImage> CollectionCache::get(const Name& name, uint32_t revision,
                                                             uint64_t elements, bool* make) {
-  *make = false;
+  if (make != nullptr) *make = false;
   if (shard_bytes_max_.load(std::memory_order_relaxed) == 0) return nullptr;
   Shard& shard = shard_of(name);
   const std::lock_guard lock(shard.mutex);
   const auto found = shard.entries.find(name);
   if (found == shard.entries.end()) {
+    if (make == nullptr) return nullptr;
     shard.queue.push_back({.name = name, .revision = revision, .image = nullptr});
     shard.entries.emplace(name, std::prev(shard.queue.end()));
     shard.bytes += kEntryBytes;
@@ -92,6 +93,7 @@ std::shared_ptr<const CollectionImage> CollectionCache::get(const Name& name, ui
     hits_.fetch_add(1, std::memory_order_relaxed);
     return entry.image;
   }
+  if (make == nullptr) return nullptr;
   *make = ++entry.asked > elements / kElementsPerRead << entry.failures;
   if (*make) entry.asked = 0;  // whoever asks meanwhile need not make one, too
   return nullptr;

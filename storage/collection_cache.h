@@ -64,7 +64,7 @@ class CollectionCache {
     bool operator==(const Name&) const = default;
   };
   // Of a collection with so many elements. Null when there is none of this revision; with `*make`
-  // when the caller had better make one, and put() it.
+  // when the caller had better make one, and put() it. `make` null: who asks cannot.
   std::shared_ptr<const CollectionImage> get(const Name& name, uint32_t revision, uint64_t elements,
                                              bool* make);
   // `image` null: it could not be made. That is tried again, but not as soon.

@@ -1,6 +1,7 @@
 // Readers over an engine: one that may wait for the disk and one that may not.
 #include "storage/reader.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ingot::storage {
@@ -66,6 +67,43 @@ class StoppableCursor : public Cursor {
   bool ended_ = false;
 };
 
+// What a record names, if an image of it may be had.
+std::optional<Metadata::Collection> small_collection(std::string_view record) {
+  Metadata metadata;
+  if (!has_collection(record) || !decode_metadata(record, &metadata) ||
+      metadata.type == ValueType::kString ||
+      metadata.collection->count > CollectionImage::kElementsMax) {
+    return std::nullopt;
+  }
+  return metadata.collection;
+}
+
+// Whether all between the bounds is the collection's.
+bool holds(CollectionId id, Space space, std::string_view lower, std::string_view upper) {
+  return (space == Space::kData || space == Space::kOrder) && lower >= collection_begin(id) &&
+         !upper.empty() && upper <= collection_end(id);
+}
+
+// Null when it is too much, or not all of it can be read at this tier.
+std::shared_ptr<const CollectionImage> read_image(Engine& engine, const Snapshot* snapshot,
+                                                  Tier tier, Space space, CollectionId id) {
+  // A queue may have left far more behind than it holds.
+  constexpr uint64_t kSkippedMax = 256;
+  const std::string begin = collection_begin(id);
+  const auto at = engine.new_cursor(space, {.snapshot = snapshot,
+                                            .lower = begin,
+                                            .upper = collection_end(id),
+                                            .tier = tier,
+                                            .skipped_max = kSkippedMax});
+  auto made = std::make_shared<CollectionImage>();
+  for (at->seek(begin); at->valid(); at->next()) {
+    if (!made->add(at->key(), at->value())) return nullptr;
+  }
+  if (at->outcome() != Lookup::kFound) return nullptr;
+  made->shrink();
+  return made;
+}
+
 }  // namespace
 
 bool EngineReader::get(Space space, std::string_view key, std::string* value) {
@@ -73,9 +111,13 @@ bool EngineReader::get(Space space, std::string_view key, std::string* value) {
   if (failed()) return false;
   const bool cached = hot_.cache != nullptr && RecordCache::takes(space);
   const HashedKey hashed(space, key);
-  if (cached && hot_.cache->get_at(hot_.moment, hashed, value)) return true;
+  if (cached && hot_.cache->get_at(hot_.moment, hashed, value)) {
+    if (space == Space::kMeta) note_collection(*value);
+    return true;
+  }
   Status status;
   const Lookup found = engine_.get(snapshot_, space, key, tier_, value, &status);
+  if (found == Lookup::kFound && space == Space::kMeta) note_collection(*value);
   if (cached && found == Lookup::kFound) {
     hot_.from_disk ? hot_.cache->fill_from_disk(hot_.moment, hashed, *value)
                    : hot_.cache->fill(hot_.moment, hashed, *value);
@@ -87,6 +129,7 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
                                              std::string_view upper) {
   if (stopped()) latch_error(stopped_status());
   if (failed()) return std::make_unique<EmptyCursor>();
+  if (auto all = image(space, lower, upper)) return image_cursor(std::move(all), lower, upper);
   walked_ = true;
   auto cursor = engine_.new_cursor(space, {.snapshot = snapshot_,
                                            .lower = std::string(lower),
@@ -95,6 +138,28 @@ std::unique_ptr<Cursor> EngineReader::cursor(Space space, std::string_view lower
                                            .fill_cache = use_ == CacheUse::kFill});
   if (!stopped_) return cursor;
   return std::make_unique<StoppableCursor>(std::move(cursor), stopped_);
+}
+
+void EngineReader::note_collection(std::string_view record) {
+  if (hot_.images == nullptr || noted_.size() == kNotedMax) return;
+  if (const auto collection = small_collection(record)) noted_.push_back(*collection);
+}
+
+// The record is as the snapshot has it, and so is what an image of its revision holds.
+std::shared_ptr<const CollectionImage> EngineReader::image(Space space, std::string_view lower,
+                                                           std::string_view upper) {
+  const auto its = std::ranges::find_if(
+      noted_, [&](const auto& each) { return holds(each.id, space, lower, upper); });
+  if (its == noted_.end()) return nullptr;
+  const CollectionCache::Name name{.id = its->id, .space = space};
+  const bool can_make = tier_ == Tier::kDisk || engine_.capabilities().probe;
+  bool make = false;
+  auto found = hot_.images->get(name, its->revision, its->count, can_make ? &make : nullptr);
+  if (make) {
+    found = read_image(engine_, snapshot_, tier_, space, its->id);
+    hot_.images->put(name, its->revision, found);
+  }
+  return found;
 }
 
 bool KeyProbe::look_up(Space space, std::string_view key, std::string* value) {
@@ -140,18 +205,12 @@ bool KeyProbe::confirm() {
 }
 
 uint64_t KeyProbe::walk_max() const {
-  return small_collection() ? CollectionImage::kElementsMax : 0;
+  return collection() ? CollectionImage::kElementsMax : 0;
 }
 
 // Of the kept record, if an image of it may be had.
-std::optional<Metadata::Collection> KeyProbe::small_collection() const {
-  Metadata metadata;
-  if (images_ == nullptr || record_bytes_ == 0 || !decode_metadata(kept_record(), &metadata) ||
-      metadata.type == ValueType::kString ||
-      metadata.collection->count > CollectionImage::kElementsMax) {
-    return std::nullopt;
-  }
-  return metadata.collection;
+std::optional<Metadata::Collection> KeyProbe::collection() const {
+  return images_ == nullptr ? std::nullopt : small_collection(kept_record());
 }
 
 std::unique_ptr<Cursor> KeyProbe::cursor(Space space, std::string_view lower,
@@ -166,37 +225,22 @@ std::unique_ptr<Cursor> KeyProbe::cursor(Space space, std::string_view lower,
 
 std::shared_ptr<const CollectionImage> KeyProbe::image(Space space, std::string_view lower,
                                                        std::string_view upper) {
-  const bool of_elements = space == Space::kData || space == Space::kOrder;
-  const auto collection = of_elements ? small_collection() : std::nullopt;
-  if (!collection || lower < collection_begin(collection->id) || upper.empty() ||
-      upper > collection_end(collection->id)) {
-    return nullptr;
-  }
-  const CollectionCache::Name name{.id = collection->id, .space = space};
+  const auto its = collection();
+  if (!its || !holds(its->id, space, lower, upper)) return nullptr;
+  const CollectionCache::Name name{.id = its->id, .space = space};
+  const bool can_make = engine_.capabilities().probe;
   bool make = false;
-  auto found = images_->get(name, collection->revision, collection->count, &make);
+  auto found = images_->get(name, its->revision, its->count, can_make ? &make : nullptr);
   if (make) {
-    found = make_image(space, collection->id);
-    images_->put(name, collection->revision, found);
+    found = make_image(space, its->id);
+    images_->put(name, its->revision, found);
   }
   return found;
 }
 
 // Null when not all is in memory, it is too much, or the collection changes.
 std::shared_ptr<const CollectionImage> KeyProbe::make_image(Space space, CollectionId id) {
-  // A queue may have left far more behind than it holds.
-  constexpr uint64_t kSkippedMax = 256;
-  const std::string begin = collection_begin(id);
-  const auto at = engine_.new_cursor(space, {.lower = begin,
-                                             .upper = collection_end(id),
-                                             .tier = Tier::kCacheOnly,
-                                             .skipped_max = kSkippedMax});
-  auto made = std::make_shared<CollectionImage>();
-  for (at->seek(begin); at->valid(); at->next()) {
-    if (!made->add(at->key(), at->value())) return nullptr;
-  }
-  if (at->outcome() != Lookup::kFound) return nullptr;
-  made->shrink();
+  auto made = read_image(engine_, nullptr, Tier::kCacheOnly, space, id);
   // The record was of this revision before, and is now: so it was when the cursor was made.
   std::string now;
   if (!look_up(Space::kMeta, kept_key(), &now) || now != kept_record()) return nullptr;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "storage/collection_cache.h"
 #include "storage/engine.h"
@@ -80,11 +81,12 @@ class Reader {
 // Whether what a cursor reads is kept in the block cache: a long scan would sweep it.
 enum class CacheUse : uint8_t { kFill, kPassBy };
 
-// Records that a reader at a snapshot may find without the engine.
+// What a reader at a snapshot may find without the engine. The caches may be null.
 struct HotRecords {
-  RecordCache* cache = nullptr;    // null: none
+  RecordCache* cache = nullptr;
   RecordCache::Moment moment = 0;  // before the snapshot was taken
   bool from_disk = false;          // what they have not is read from there
+  CollectionCache* images = nullptr;
 };
 
 // Reads an engine at a snapshot, or at its latest state when `snapshot` is null.
@@ -109,13 +111,19 @@ class EngineReader : public Reader {
   uint64_t walk_max() const override { return tier_ == Tier::kDisk ? walk_max_ : 0; }
 
  private:
+  static constexpr size_t kNotedMax = 64;
+
   bool stopped() const { return stopped_ && stopped_(); }
+  void note_collection(std::string_view record);
+  std::shared_ptr<const CollectionImage> image(Space space, std::string_view lower,
+                                               std::string_view upper);
 
   Engine& engine_;
   const Snapshot* snapshot_;
   Tier tier_;
   CacheUse use_;
   HotRecords hot_;
+  std::vector<Metadata::Collection> noted_;  // small ones, of the records that were read
   uint64_t walk_max_ = std::numeric_limits<uint64_t>::max();
   bool walked_ = false;
   std::function<bool()> stopped_;
@@ -143,7 +151,7 @@ class KeyProbe : public Reader {
 
  private:
   bool look_up(Space space, std::string_view key, std::string* value);
-  std::optional<Metadata::Collection> small_collection() const;
+  std::optional<Metadata::Collection> collection() const;
   std::shared_ptr<const CollectionImage> image(Space space, std::string_view lower,
                                                std::string_view upper);
   std::shared_ptr<const CollectionImage> make_image(Space space, CollectionId id);

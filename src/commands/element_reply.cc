@@ -47,7 +47,7 @@ bool write_some(contract::ReadContext& ctx, data::RecordRange* range, const Writ
 void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_t count,
                     WriteElement write) {
   const Left left(new int64_t(static_cast<int64_t>(count)));
-  if (count < contract::kHeldElements || !ctx.view) {
+  if (count <= contract::kHeldInPool || !ctx.view) {
     if (count >= contract::kHeldElements && !ctx.keys.data().begin_walk(count)) return;
     if (write_some(ctx, &range, write, left)) return;
   }

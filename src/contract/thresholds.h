@@ -59,6 +59,7 @@ inline constexpr uint64_t kSearchedByWriter = 4096;
 
 // Fewer take some hundred microseconds at most.
 inline constexpr uint64_t kHeldElements = 512;
+inline constexpr uint64_t kHeldInPool = 1024;  // as many as an image has
 // However few elements there are, the rest is streamed.
 inline constexpr size_t kHeldElementsBytes = 64 << 10;
 // Of one string, or of all that MGET answers.

@@ -188,7 +188,7 @@ std::shared_ptr<const View> Store::view() {
       view->databases_ = databases_;
       next = next_databases_;
     }
-    view->hot_records_ = {.cache = &cache_, .moment = cache_.now()};
+    view->hot_records_ = {.cache = &cache_, .moment = cache_.now(), .images = &images_};
     view->snapshot_ = engine_->new_snapshot();
     if (next && is_at(*view->snapshot_, *view->databases_, *next)) view->databases_ = next;
     // One that was being replaced may have been by now; another may not.

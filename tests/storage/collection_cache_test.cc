@@ -212,6 +212,45 @@ TEST_CASE("a probe walks over what its record's revision holds", "[collection_ca
   }
 }
 
+TEST_CASE("a reader at a view walks over what the record it has read holds there",
+          "[collection_cache]") {
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
+  INFO(engine.name());
+  CollectionCache images(1 << 20);
+  REQUIRE(engine.put(Space::kMeta, "k", record_of(1)).ok());
+  REQUIRE(engine.put(Space::kData, element("a"), "1").ok());
+  REQUIRE(engine.put(Space::kData, element("b"), "2").ok());
+  const auto walk_at = [&](const Snapshot* snapshot, Tier tier) {
+    EngineReader data(*engine, snapshot, tier, CacheUse::kFill, {.images = &images});
+    std::string value;
+    data.get(Space::kMeta, "k", &value);
+    const auto at = data.cursor(Space::kData, collection_begin(kId), collection_end(kId));
+    std::string seen;
+    for (at->seek({}); at->valid(); at->next()) seen.append(at->value()).append(" ");
+    data.check(*at);
+    return data.missed() ? "<miss>" : seen + (data.has_walked() ? "walked" : "by image");
+  };
+  const auto first = engine->new_snapshot();
+  CHECK(walk_at(first.get(), Tier::kDisk) == "1 2 walked");
+  CHECK(walk_at(first.get(), Tier::kDisk) == "1 2 by image");
+  CHECK(walk_at(first.get(), Tier::kDisk) == "1 2 by image");
+
+  auto batch = engine->new_batch();
+  batch->put(Space::kData, element("b"), "changed");
+  batch->put(Space::kMeta, "k", record_of(2));
+  REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+  const auto second = engine->new_snapshot();
+  CHECK(walk_at(first.get(), Tier::kDisk) == "1 2 by image");
+  CHECK(walk_at(second.get(), Tier::kDisk) == "1 changed by image");
+  CHECK(walk_at(first.get(), Tier::kDisk) == "1 2 by image");
+
+  // A probe finds it where the engine cannot answer from memory at all.
+  for (int i = 0; i < 2; ++i) walk_at(second.get(), Tier::kDisk);
+  RecordCache records(1 << 20);
+  records.add({Space::kMeta, "k"}, record_of(2));
+  CHECK(walk(*engine, records, images) == "a=1 b=changed ");
+}
+
 TEST_CASE("a queue that has left much behind is not walked over for an image",
           "[collection_cache]") {
   TestEngine engine(GENERATE(from_range(engines_under_test())));
