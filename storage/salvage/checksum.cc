@@ -6,7 +6,7 @@
 namespace ingot::storage {
 
 uint32_t MaskedCrc::value() const {
-  return std::rotr(static_cast<uint32_t>(crc_.checksum()), 15) + 0xa282ead8u;
+  return std::rotr(crc_, 15) + 0xa282ead8u;
 }
 
 uint32_t masked_crc(std::string_view bytes) {

@@ -3,21 +3,22 @@
 
 #include <xxhash.h>
 
-#include <boost/crc.hpp>
 #include <cstdint>
 #include <memory>
 #include <string_view>
+
+#include "storage/crc32c.h"
 
 namespace ingot::storage {
 
 // CRC-32C as logs and LevelDB's tables store it: rotated right by 15, plus a constant.
 class MaskedCrc {
  public:
-  void add(std::string_view bytes) { crc_.process_bytes(bytes.data(), bytes.size()); }
+  void add(std::string_view bytes) { crc_ = crc32c(bytes, crc_); }
   uint32_t value() const;
 
  private:
-  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc_;
+  uint32_t crc_ = 0;
 };
 uint32_t masked_crc(std::string_view bytes);
 
