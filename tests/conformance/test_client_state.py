@@ -59,6 +59,22 @@ def test_reset(empty_pair, name):
     assert bool(expected[1]) == (name != "skipping")
 
 
+def test_idle_time(empty_pair):
+    """In seconds since the last command; each server's clock may tick in between."""
+    for server in empty_pair.servers:
+        with server.client() as client, server.client() as admin:
+            number = client.call("CLIENT", "ID").value
+
+            def idle(admin=admin, number=number):
+                return int(re.search(rb" idle=(\d+)", admin.call("CLIENT", "LIST", "ID", number).value)[1])
+
+            assert idle() <= 1
+            time.sleep(2.1)
+            assert 2 <= idle() <= 4
+            client.call("PING")
+            assert idle() <= 1
+
+
 def test_setinfo(empty_pair, protocol):
     """As Redis 7.2 has it. The library stays over RESET, for it is what speaks."""
     with empty_pair.servers[1].client(protocol) as client:
