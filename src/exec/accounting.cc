@@ -69,7 +69,8 @@ void Accounting::kept(const contract::ReplySink& reply, const types::KeyReader* 
 }
 
 void Accounting::count(const contract::ReplySink& reply) {
-  const auto took = Clock::now() - run_.waits_since.value_or(begun_);
+  ended_ = Clock::now();
+  const auto took = *ended_ - run_.waits_since.value_or(begun_);
   const contract::CommandRow& row = contract::listed_row(run_.row);
   metrics::Stats& stats = services_.data.stats;
   metrics::CommandStats& counted = stats.of(row);

@@ -25,6 +25,7 @@ class Accounting {
     const net::Command& command;
     const contract::Client& client;
     std::optional<Clock::time_point> waits_since = {};
+    std::optional<Clock::time_point> begins = {};  // when it is now, if somebody has just looked
     int db = 0;
     bool in_script = false;
     bool is_shown = false;    // when it ran before
@@ -33,7 +34,7 @@ class Accounting {
   };
   // Starts the clock. The reply must not have erred yet; what `run` names outlives this.
   Accounting(Services& services, const Run& run)
-      : services_(services), run_(run), begun_(Clock::now()) {}
+      : services_(services), run_(run), begun_(run.begins ? *run.begins : Clock::now()) {}
 
   // MONITOR hears of it now, before what it causes; else kept() tells.
   void show();
@@ -43,6 +44,8 @@ class Accounting {
   void waits(const types::KeyReader& keys);
   // `keys` may be null (a session command).
   void kept(const contract::ReplySink& reply, const types::KeyReader* keys);
+  // When that was; nothing: nobody has looked.
+  std::optional<Clock::time_point> ended() const { return ended_; }
 
  private:
   void count(const contract::ReplySink& reply);
@@ -52,6 +55,7 @@ class Accounting {
   Services& services_;
   Run run_;
   const Clock::time_point begun_;
+  std::optional<Clock::time_point> ended_;
   bool shown_ = false;
 };
 

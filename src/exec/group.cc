@@ -7,7 +7,6 @@
 #include "src/contract/table.h"
 #include "src/data/change_stream.h"
 #include "src/data/store.h"
-#include "src/exec/accounting.h"
 #include "src/exec/client_pause.h"
 #include "src/exec/following.h"
 #include "src/exec/group_calls.h"
@@ -81,9 +80,8 @@ void Group::rollback(const Savepoint& savepoint) {
   effects_.rollback(savepoint.effects);
 }
 
-types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) {
-  types::KeyWriter keys(overlay_, state_, services_.data.store.ids(), effects_,
-                        services_.data.store.now_ms(), access,
+types::KeyWriter Group::key_writer(int64_t now_ms, types::AccessClock* access, uint64_t author) {
+  types::KeyWriter keys(overlay_, state_, services_.data.store.ids(), effects_, now_ms, access,
                         collect_touched_ || !watches_.empty());
   keys.want_events(services_.couriers.event_kinds());
   if (tells_changes_) keys.tell_changes(author);
@@ -93,6 +91,21 @@ types::KeyWriter Group::key_writer(types::AccessClock* access, uint64_t author) 
   const bool keeps = services_.following.writer && services_.following.read_only;
   keys.keep_expired(keeps || services_.pause.is_on());
   return keys;
+}
+
+void Group::look_at_clocks() {
+  if (std::exchange(just_looked_, false)) return;
+  const auto now = Accounting::Clock::now();
+  time_ = {.now = now, .ms_since = now, .ms = services_.data.store.now_ms()};
+}
+
+void Group::ended(const Accounting& accounting) {
+  if (!accounting.ended()) return;
+  just_looked_ = true;
+  time_.now = *accounting.ended();
+  if (time_.now - time_.ms_since < std::chrono::milliseconds(1)) return;
+  time_.ms_since = time_.now;
+  time_.ms = services_.data.store.now_ms();
 }
 
 // At the beginning of time nothing has expired: a key that a log changes was there then.
@@ -137,6 +150,7 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
     const bool may_remove = !services_.pause.is_on() && !services_.following.writer;
     if (refusals.all.empty() && may_remove) remove_expired(unit.expired);
     job.replies.bytes.append(unit.canned);
+    just_looked_ = false;
     if (unit.from_master) follow(unit);
     return Done{};
   }
@@ -146,11 +160,12 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
   if (patient && !fed) metrics::add(services_.data.stats.writer_disk_reads);
   overlay_.reset_outcome();
 
+  look_at_clocks();
   const Savepoint before = savepoint();
   const size_t mark = job.replies.bytes.size();
-  types::KeyWriter keys = unit.replayed
-                              ? replaying_writer()
-                              : key_writer(&services_.data.store.access(), job.client->id);
+  types::KeyWriter keys =
+      unit.replayed ? replaying_writer()
+                    : key_writer(time_.ms, &services_.data.store.access(), job.client->id);
   contract::EncodedReply dropped;
   RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
   if (unit.from_master) {
@@ -242,6 +257,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
                                     .command = *unit.command,
                                     .client = *job.client,
                                     .waits_since = unit.waits_since,
+                                    .begins = time_.now,
                                     .db = unit.db,
                                     .is_shown = fed || is_counted,
                                     .is_counted = is_counted,
@@ -270,6 +286,7 @@ Outcome Group::run_command(WriteJob& job, const Refusals& refusals,
   }
   if (!wish.goes_on.empty()) return GoesOn{.memory = std::move(wish.goes_on)};
   accounting.kept(reply, &keys);
+  ended(accounting);
   if (unit.from_master) log_master_error(reply, *unit.row);
   return Done{};
 }
@@ -319,7 +336,8 @@ types::Effects Group::take_touched() {
 bool Group::exists(int db, std::string_view key) {
   overlay_.set_tier(Tier::kDisk);
   overlay_.reset_outcome();
-  return key_writer(nullptr).stored_in(state_.databases[static_cast<size_t>(db)], key);
+  return key_writer(services_.data.store.now_ms())
+      .stored_in(state_.databases[static_cast<size_t>(db)], key);
 }
 
 // What memory cannot tell of is left to the expiry index.
@@ -328,7 +346,7 @@ void Group::remove_expired(const std::vector<types::KeyReader::KeyName>& names) 
   overlay_.set_tier(services_.data.store.probe_tier());
   overlay_.reset_outcome();
   const Savepoint begin = savepoint();
-  types::KeyWriter keys = key_writer(nullptr);
+  types::KeyWriter keys = key_writer(services_.data.store.now_ms());
   for (const auto& [db, key] : names) {
     const Savepoint before = savepoint();
     types::Record record;
@@ -354,7 +372,7 @@ bool Group::expire(size_t limit, bool may_read_disk) {
   overlay_.set_tier(may_read_disk ? Tier::kDisk : services_.data.store.probe_tier());
   overlay_.reset_outcome();
   Savepoint before = savepoint();
-  types::KeyWriter keys = key_writer(nullptr);
+  types::KeyWriter keys = key_writer(services_.data.store.now_ms());
   auto progress = keys.expire_due(limit);
   if (overlay_.failed()) {
     bool missed = overlay_.missed();
@@ -373,7 +391,7 @@ Status Group::change(const std::function<void(types::KeyWriter&)>& make) {
   overlay_.set_tier(Tier::kDisk);
   overlay_.reset_outcome();
   const Savepoint before = savepoint();
-  types::KeyWriter keys = key_writer(nullptr);
+  types::KeyWriter keys = key_writer(services_.data.store.now_ms());
   make(keys);
   if (overlay_.failed()) {
     Status status = overlay_.error();
@@ -387,7 +405,7 @@ Status Group::change(const std::function<void(types::KeyWriter&)>& make) {
 
 void Group::settle(const OverwrittenBatch& batch) {
   overlay_.reset_outcome();
-  types::KeyWriter keys = key_writer(nullptr);
+  types::KeyWriter keys = key_writer(services_.data.store.now_ms());
   const bool counted = settling_.take(batch);
   if (batch.failed) return;
   for (size_t i = 0; i < batch.keys.size(); ++i) {
@@ -399,7 +417,8 @@ void Group::settle(const OverwrittenBatch& batch) {
 
 void Group::settle(const Recount& recount) {
   if (!settling_.take(recount)) return;
-  key_writer(nullptr).correct_counts(recount.keyspace, recount.noted, recount.found);
+  key_writer(services_.data.store.now_ms())
+      .correct_counts(recount.keyspace, recount.noted, recount.found);
   settled_.push_back(recount.keyspace);
 }
 

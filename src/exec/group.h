@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/data/change_stream.h"
+#include "src/exec/accounting.h"
 #include "src/exec/handlers.h"
 #include "src/exec/services.h"
 #include "src/exec/settling.h"
@@ -58,6 +59,8 @@ class Group {
   };
   // Runs job.units[job.next]. `fed`: it waited, and a key of its was stored or has gone.
   Outcome run(WriteJob& job, const Refusals& refusals, std::optional<contract::Fed> fed = {});
+  // What runs from here on does not follow right on what ran last.
+  void begin_turn() { just_looked_ = false; }
   // What happens to keys is collected for others than those who WATCH.
   void collect_touched(bool collect) { collect_touched_ = collect; }
   void tell_changes(bool tell) { tells_changes_ = tell; }  // of keys
@@ -107,7 +110,8 @@ class Group {
   };
   Savepoint savepoint() const;
   void rollback(const Savepoint& savepoint);
-  types::KeyWriter key_writer(types::AccessClock* access, uint64_t author = 0);
+  types::KeyWriter key_writer(int64_t now_ms, types::AccessClock* access = nullptr,
+                              uint64_t author = 0);
   types::KeyWriter replaying_writer();
   void remember_reads(const contract::CommandRow& row, contract::Args args,
                       const contract::Client& client);
@@ -145,6 +149,17 @@ class Group {
   WatchTable watches_;
   bool collect_touched_ = false;
   bool tells_changes_ = false;
+  // When the unit that runs began: when the one before it ended, if it follows right on that. To
+  // look at two clocks anew for each would be a fiftieth of the writer's time.
+  struct Time {
+    Accounting::Clock::time_point now;
+    Accounting::Clock::time_point ms_since;
+    int64_t ms = 0;  // of the wall clock, at most one ago
+  };
+  void look_at_clocks();
+  void ended(const Accounting& accounting);
+  Time time_;
+  bool just_looked_ = false;
   std::vector<storage::KeyspaceId> settled_;  // what this group tells the counts of
   types::KeyspaceState::Savepoint begin_;     // of this group
   types::Effects::Savepoint taken_{};         // up to where take_touched() has told

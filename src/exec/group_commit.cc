@@ -108,6 +108,7 @@ Status Group::commit(storage::Durability durability) {
     for (const storage::KeyspaceId keyspace : settled_) state_.counts[keyspace].settled = false;
   }
   settled_.clear();
+  just_looked_ = false;
   // A group that is over has no unit left to run on its overlay.
   INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
   taken_ = {};

@@ -3,7 +3,6 @@
 
 #include "src/contract/errors.h"
 #include "src/data/store.h"
-#include "src/exec/accounting.h"
 #include "src/exec/group.h"
 
 namespace ingot::exec {

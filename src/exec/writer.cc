@@ -289,6 +289,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
   }
   job->first_uncommitted = job->next;
   job->committed_mark = job->replies.bytes.size();
+  group_.begin_turn();
   while (job->next < job->units.size()) {
     if (is_held_back(*job)) {
       suspended_.push_back({.job = std::move(job), .wish = {}, .only_waits = true});

@@ -53,6 +53,7 @@ void Writer::serve_blocked() {
       if (job.client->leaving) return BlockTable::Served::kNo;  // its unblock() is on its way
       job.first_uncommitted = job.next;
       job.committed_mark = job.replies.bytes.size();
+      group_.begin_turn();
       const Outcome outcome =
           group_.run(job, refusals(job), contract::Fed{key->second, block.memory});
       if (!std::holds_alternative<Done>(outcome)) {

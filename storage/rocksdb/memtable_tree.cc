@@ -82,7 +82,7 @@ namespace {
 
 // All of its lines at once, rather than one after the other.
 template <typename Node>
-void prefetch(const Node* node) {
+void prefetch_node(const Node* node) {
   for (size_t at = 0; at < sizeof(Node); at += 64) {
     __builtin_prefetch(reinterpret_cast<const char*>(node) + at);
   }
@@ -166,6 +166,43 @@ int MemtableTree::places_before(const Node& node, uint64_t bits, const Key& key,
   return before;
 }
 
+const MemtableTree::Node* MemtableTree::child_for(const Node& parent, const Key& key) {
+  const uint64_t bits = parent.order.load(std::memory_order_acquire);
+  const int place = std::max(places_before(parent, bits, key, /*or_equal=*/true), 1) - 1;
+  const auto slot = static_cast<size_t>(Order(bits).slot(place));
+  return static_cast<const Node*>(parent.slots[slot].load(std::memory_order_acquire));
+}
+
+// --- fetching ahead
+
+// What places_before() would compare in full.
+void MemtableTree::prefetch_equal(const Node& leaf, const Key& key) {
+  const uint64_t head = key.head(leaf.skip.load(std::memory_order_acquire));
+  const int count = Order(leaf.order.load(std::memory_order_acquire)).count();
+  for (size_t slot = 0; slot < static_cast<size_t>(count); ++slot) {
+    if (leaf.heads[slot].load(std::memory_order_acquire) != head) continue;
+    __builtin_prefetch(leaf.slots[slot].load(std::memory_order_acquire));
+  }
+}
+
+// No node is ever given back; what is found while nodes are divided may be the neighbour.
+void MemtableTree::prefetch(std::span<const std::string_view> internal_keys) const {
+  constexpr size_t kAtOnce = 16;  // as many lines as a processor waits for at the same time
+  for (; !internal_keys.empty();
+       internal_keys = internal_keys.subspan(std::min(kAtOnce, internal_keys.size()))) {
+    const auto keys = internal_keys.first(std::min(kAtOnce, internal_keys.size()));
+    std::array<const Node*, kAtOnce> nodes;
+    nodes.fill(root_.load(std::memory_order_acquire));
+    while (!nodes[0]->is_leaf) {
+      for (size_t i = 0; i < keys.size(); ++i) {
+        nodes[i] = child_for(*nodes[i], Key(keys[i]));
+        prefetch_node(nodes[i]);
+      }
+    }
+    for (size_t i = 0; i < keys.size(); ++i) prefetch_equal(*nodes[i], Key(keys[i]));
+  }
+}
+
 // --- inserting
 
 void MemtableTree::put(Node* node, const void* slot, const Key& key) {
@@ -193,15 +230,11 @@ void MemtableTree::insert(const char* entry) {
     node = above;
   }
   const auto child_for_key = [&key](const Node& parent) {
-    const uint64_t bits = parent.order.load(std::memory_order_relaxed);
-    const int place = std::max(places_before(parent, bits, key, /*or_equal=*/true), 1) - 1;
-    const auto slot = static_cast<size_t>(Order(bits).slot(place));
-    return static_cast<Node*>(
-        const_cast<void*>(parent.slots[slot].load(std::memory_order_relaxed)));
+    return const_cast<Node*>(child_for(parent, key));
   };
   while (!node->is_leaf) {
     Node* child = child_for_key(*node);
-    prefetch(child);
+    prefetch_node(child);
     if (is_full(child)) {
       split(node, child, key);
       child = child_for_key(*node);
@@ -274,7 +307,7 @@ MemtableTree::Spot MemtableTree::descend(const PlacesBefore& places_before) cons
       const auto slot = static_cast<size_t>(Order(bits).slot(place));
       const auto* child =
           static_cast<const Node*>(node->slots[slot].load(std::memory_order_acquire));
-      prefetch(child);
+      prefetch_node(child);
       const uint32_t child_version = stable_version(*child);
       is_whole = is_still(*node, version);
       node = child;
@@ -331,7 +364,7 @@ MemtableTree::Spot MemtableTree::first_of(const Node* leaf) const {
 // of one each.
 void MemtableTree::prefetch_entries(const Spot& at) {
   const Node* next = at.node->next.load(std::memory_order_acquire);
-  if (next != nullptr) prefetch(next);
+  if (next != nullptr) prefetch_node(next);
   const Order order(at.order);
   for (int place = at.place; place < order.count(); ++place) {
     const char* entry = entry_at(*at.node, order.slot(place));

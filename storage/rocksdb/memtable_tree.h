@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 namespace ingot::storage {
@@ -29,6 +30,11 @@ class MemtableTree {
 
   // No entry with this internal key may be there.
   void insert(const char* entry);
+
+  // Brings what insert() will look at for these internal keys nearer to the processor, for many of
+  // them at once: one after the other they wait for memory on each level. By any thread; of keys
+  // that are in order the upper nodes are fetched once.
+  void prefetch(std::span<const std::string_view> internal_keys) const;
 
  private:
   static constexpr int kPlaces = 15;
@@ -85,6 +91,8 @@ class MemtableTree {
 
   static const char* entry_at(const Node& node, int slot);
   static int places_before(const Node& node, uint64_t order, const Key& key, bool or_equal);
+  static const Node* child_for(const Node& parent, const Key& key);
+  static void prefetch_equal(const Node& leaf, const Key& key);
   // The leaf, and the place there, behind those keys that `places_before` counts in each node.
   template <typename PlacesBefore>
   Spot descend(const PlacesBefore& places_before) const;

@@ -51,6 +51,9 @@ const rocksdb::Snapshot* raw(const Snapshot* snapshot) {
   return snapshot == nullptr ? nullptr : static_cast<const RocksdbSnapshot*>(snapshot)->raw();
 }
 
+// A batch that fits into the processor's second cache beside what is looked at for each key.
+constexpr size_t kFetchedBytesMax = 64 << 10;
+
 class RocksdbBatch : public Batch {
  public:
   explicit RocksdbBatch(const std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount>& handles)
@@ -59,21 +62,58 @@ class RocksdbBatch : public Batch {
   // These fail for a key or value above 4 GB; then the whole batch does.
   void put(Space space, std::string_view key, std::string_view value) override {
     note(batch_.Put(handles_[static_cast<size_t>(space)], key, value));
+    name(space, key);
   }
   void remove(Space space, std::string_view key) override {
     note(batch_.Delete(handles_[static_cast<size_t>(space)], key));
+    name(space, key);
   }
   void clear() override {
     batch_.Clear();
     status_ = rocksdb::Status();
+    for (std::vector<Name>& names : names_) names.clear();
+    name_bytes_.clear();
   }
   size_t bytes() const override { return batch_.GetDataSize(); }
 
   // RocksDB writes the sequence number of the commit into the batch.
   rocksdb::WriteBatch* raw() const { return &batch_; }
   const rocksdb::Status& status() const { return status_; }
+  // Those of the first keys of the batch that are in this space, each with room for a trailer.
+  std::vector<std::string_view> internal_keys(Space space) const {
+    const std::vector<Name>& names = names_[static_cast<size_t>(space)];
+    std::vector<std::string_view> keys;
+    keys.reserve(names.size());
+    for (const Name& name : names) keys.push_back(view(name));
+    return keys;
+  }
 
  private:
+  static constexpr size_t kTrailerBytes = 8;
+  struct Name {
+    uint32_t begin, bytes;  // in name_bytes_, without the trailer
+  };
+  std::string_view view(const Name& name) const {
+    return std::string_view(name_bytes_).substr(name.begin, name.bytes + kTrailerBytes);
+  }
+  void name(Space space, std::string_view key) {
+    if (name_bytes_.size() + key.size() > kFetchedBytesMax) return;
+    std::vector<Name>& names = names_[static_cast<size_t>(space)];
+    if (!names.empty() && is_next_to(view(names.back()), key)) return;
+    names.push_back({.begin = static_cast<uint32_t>(name_bytes_.size()),
+                     .bytes = static_cast<uint32_t>(key.size())});
+    name_bytes_.append(key).append(kTrailerBytes, '\0');
+  }
+  // It will stand in the same place, or the next one: elements of a list, entries of a stream.
+  static bool is_next_to(std::string_view internal_key, std::string_view key) {
+    constexpr size_t kNumberBytes = 8;
+    constexpr uint64_t kNear = 1 << 20;  // the labels of a list are so far apart
+    internal_key.remove_suffix(kTrailerBytes);
+    if (internal_key.size() != key.size() || key.size() < kNumberBytes) return false;
+    const size_t head = key.size() - kNumberBytes;
+    return internal_key.substr(0, head) == key.substr(0, head) &&
+           read_be64(key.substr(head)) - read_be64(internal_key.substr(head)) <= kNear;
+  }
   void note(rocksdb::Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
@@ -81,6 +121,8 @@ class RocksdbBatch : public Batch {
   rocksdb::Status status_;
   const std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount>& handles_;
   mutable rocksdb::WriteBatch batch_;
+  std::array<std::vector<Name>, kSpaceCount> names_;
+  std::string name_bytes_;
 };
 
 rocksdb::ReadOptions read_options(const Snapshot* snapshot, Tier tier) {
@@ -143,6 +185,8 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   for (Space space : kAllSpaces) {
     families.emplace_back(std::string(space_name(space)),
                           make_space_options(space, options, shared_));
+    memtables_[static_cast<size_t>(space)] = std::make_shared<TreeMemtables>();
+    families.back().options.memtable_factory = memtables_[static_cast<size_t>(space)];
   }
   for (GarbageKind kind : {GarbageKind::kCollection, GarbageKind::kKeyspace}) {
     for (Space space : owned_spaces(kind)) {
@@ -241,6 +285,10 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   rocksdb::WriteOptions options;
   // Only this makes a batch visible after its sync; a sync() would show it before.
   options.sync = durability == Durability::kSynced;
+  for (const Space space : {Space::kMeta, Space::kData, Space::kOrder}) {
+    const std::vector<std::string_view> keys = changes.internal_keys(space);
+    if (keys.size() > 1) memtables_[static_cast<size_t>(space)]->prefetch(keys);
+  }
   gate_.begin_write();
   Status status = to_status(db_->Write(options, changes.raw()));
   gate_.end_write();

@@ -18,6 +18,7 @@
 #include "storage/log_ledger.h"
 #include "storage/rocksdb/flush_gate.h"
 #include "storage/rocksdb/rocksdb_options.h"
+#include "storage/rocksdb/tree_memtable.h"
 
 namespace ingot::storage {
 
@@ -105,6 +106,7 @@ class RocksdbEngine : public Engine {
   std::array<DeadIds, 2> dead_;  // thread safe; db_'s compactions ask it
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount> handles_ = {};
+  std::array<std::shared_ptr<TreeMemtables>, kSpaceCount> memtables_;
   rocksdb::ColumnFamilyHandle* default_handle_ = nullptr;  // RocksDB insists on it; empty
 
   // RocksDB itself found no space, and takes nothing before it has recovered.

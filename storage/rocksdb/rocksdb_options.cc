@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "storage/rocksdb/long_keys.h"
-#include "storage/rocksdb/tree_memtable.h"
 #include "storage/rocksdb/young_tables.h"
 
 namespace ingot::storage {
@@ -191,7 +190,6 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   cf.target_file_size_multiplier = 2;
   divide_tables(&cf, {.young = young, .others = deep, .keys_max = whole_filter_keys(options)});
   adapt_to_long_keys(&cf, {young, deep});
-  cf.memtable_factory = make_tree_memtables();
   cf.write_buffer_size = plan.memtable;
   cf.max_write_buffer_number = kMemtablesPerSpace;
   // Reads of absent keys skip the memtable, too.

@@ -2,6 +2,9 @@
 #include "storage/rocksdb/tree_memtable.h"
 
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <utility>
 
 #include "storage/rocksdb/memtable_tree.h"
 
@@ -68,12 +71,44 @@ class LentIterator : public TreeIterator {
   static void operator delete(void* /*place*/) {}
 };
 
+}  // namespace
+
+// RocksDB tells nobody which memtable it writes to, nor when one goes.
+class TreeMemtables::Newest {
+ public:
+  void set(const MemtableTree* tree) {
+    const std::lock_guard lock(mutex_);
+    tree_ = tree;
+  }
+  void forget(const MemtableTree* tree) {
+    const std::lock_guard lock(mutex_);
+    if (tree_ == tree) tree_ = nullptr;
+  }
+  void prefetch(std::span<const std::string_view> internal_keys) const {
+    const std::lock_guard lock(mutex_);  // it stays until then
+    if (tree_ != nullptr) tree_->prefetch(internal_keys);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  const MemtableTree* tree_ = nullptr;
+};
+
+namespace {
+
 class TreeMemtable : public Rep {
  public:
-  explicit TreeMemtable(rocksdb::Allocator* allocator)
+  using Forget = std::function<void(const MemtableTree* tree)>;
+
+  // `forget` is called before the tree goes.
+  TreeMemtable(rocksdb::Allocator* allocator, Forget forget)
       : Rep(allocator),
         arena_(allocator),
-        tree_([this](size_t bytes) { return arena_.allocate(bytes); }) {}
+        tree_([this](size_t bytes) { return arena_.allocate(bytes); }),
+        forget_(std::move(forget)) {}
+  ~TreeMemtable() override { forget_(&tree_); }
+
+  const MemtableTree* tree() const { return &tree_; }
 
   void Insert(rocksdb::KeyHandle handle) override {
     tree_.insert(static_cast<const char*>(handle));
@@ -100,23 +135,25 @@ class TreeMemtable : public Rep {
  private:
   Arena arena_;
   MemtableTree tree_;
-};
-
-class TreeMemtables : public rocksdb::MemTableRepFactory {
- public:
-  using MemTableRepFactory::CreateMemTableRep;
-  Rep* CreateMemTableRep(const Rep::KeyComparator& /*order*/, rocksdb::Allocator* allocator,
-                         const rocksdb::SliceTransform* /*prefix*/,
-                         rocksdb::Logger* /*logger*/) override {
-    return new TreeMemtable(allocator);
-  }
-  const char* Name() const override { return "ingot.TreeMemtables"; }
+  const Forget forget_;
 };
 
 }  // namespace
 
-std::shared_ptr<rocksdb::MemTableRepFactory> make_tree_memtables() {
-  return std::make_shared<TreeMemtables>();
+TreeMemtables::TreeMemtables() : newest_(std::make_shared<Newest>()) {}
+
+Rep* TreeMemtables::CreateMemTableRep(const Rep::KeyComparator& /*order*/,
+                                      rocksdb::Allocator* allocator,
+                                      const rocksdb::SliceTransform* /*prefix*/,
+                                      rocksdb::Logger* /*logger*/) {
+  auto* memtable = new TreeMemtable(
+      allocator, [newest = newest_](const MemtableTree* tree) { newest->forget(tree); });
+  newest_->set(memtable->tree());
+  return memtable;
+}
+
+void TreeMemtables::prefetch(std::span<const std::string_view> internal_keys) const {
+  newest_->prefetch(internal_keys);
 }
 
 }  // namespace ingot::storage

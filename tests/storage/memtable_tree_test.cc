@@ -184,8 +184,19 @@ TEST_CASE("whoever reads finds all that was there before, while a tree grows", "
     }
     return wrong;
   };
+  // Looks at the same nodes as whoever inserts, without any care.
+  const auto fetch = [&] {
+    std::mt19937_64 mine(2);
+    std::vector<std::string> keys(40);
+    while (inserted.load(std::memory_order_acquire) < kEntries) {
+      for (std::string& key : keys) key = internal_key(names[mine() % kEntries], 0);
+      const std::vector<std::string_view> views(keys.begin(), keys.end());
+      tree.tree().prefetch(views);
+    }
+  };
   std::array<size_t, 3> wrong{};
   std::vector<std::thread> readers;
+  readers.emplace_back(fetch);
   readers.emplace_back([&] { wrong[0] = look_up(1); });
   readers.emplace_back([&] { wrong[1] = walk(true); });
   readers.emplace_back([&] { wrong[2] = walk(false); });
