@@ -145,13 +145,7 @@ const char* MemtableTree::entry_at(const Node& node, int slot) {
 int MemtableTree::places_before(const Node& node, uint64_t bits, const Key& key, bool or_equal) {
   const Order order(bits);
   const uint64_t head = key.head(node.skip.load(std::memory_order_acquire));
-  int before = 0;
-  int undecided = 0;
-  for (int slot = 0; slot < order.count(); ++slot) {
-    const uint64_t other = node.heads[static_cast<size_t>(slot)].load(std::memory_order_acquire);
-    before += static_cast<int>(other < head);
-    undecided += static_cast<int>(other == head);
-  }
+  auto [before, undecided] = count_heads(node.heads, order.count(), head);
   while (undecided > 0) {
     const int middle = undecided / 2;
     const char* entry = entry_at(node, order.slot(before + middle));

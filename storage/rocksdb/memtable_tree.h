@@ -15,6 +15,8 @@
 #include <span>
 #include <string_view>
 
+#include "storage/rocksdb/node_heads.h"
+
 namespace ingot::storage {
 
 class MemtableTree {
@@ -37,7 +39,7 @@ class MemtableTree {
   void prefetch(std::span<const std::string_view> internal_keys) const;
 
  private:
-  static constexpr int kPlaces = 15;
+  static constexpr int kPlaces = kNodePlaces;
 
   // The slots are filled from the first on; `order` tells in which order their keys are, so that an
   // insertion moves nothing that somebody may be reading.
@@ -49,7 +51,7 @@ class MemtableTree {
     std::atomic<Node*> next{nullptr};  // on the same level
     const char* low = nullptr;  // the first entry that may stand here; null: there is no bound
     bool is_leaf = true;
-    std::array<std::atomic<uint64_t>, kPlaces> heads;     // eight bytes of each key, behind `skip`
+    NodeHeads heads;                                      // eight bytes of each key, behind `skip`
     std::array<std::atomic<const void*>, kPlaces> slots;  // entries; nodes of the level below
   };
   struct Key;

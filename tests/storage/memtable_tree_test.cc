@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <deque>
@@ -110,6 +111,28 @@ std::string random_key(std::mt19937_64& random) {
       for (char& byte : bytes) byte = static_cast<char>(random() % 3 == 0 ? random() : 'x');
       return bytes;
     }
+  }
+}
+
+TEST_CASE("heads below one and equal to it are counted", "[memtable_tree]") {
+  std::mt19937_64 random(7);
+  struct {
+    NodeHeads heads;
+    std::array<uint64_t, kNodePlaces> behind{};
+  } node;
+  for (int round = 0; round < 20'000; ++round) {
+    // Few bits, so that some are equal; at either end, where signed numbers are ordered otherwise.
+    const auto any = [&] { return (random() % 4) << 62 | random() % 3; };
+    for (auto& head : node.heads) head.store(any(), std::memory_order_relaxed);
+    const auto count = static_cast<int>(random() % (kNodePlaces + 1));
+    const uint64_t sought = any();
+    const auto matching = [&](const auto& is) {
+      return std::count_if(node.heads.begin(), node.heads.begin() + count,
+                           [&](const auto& head) { return is(head.load()); });
+    };
+    const HeadCounts counts = count_heads(node.heads, count, sought);
+    REQUIRE(counts.below == matching([&](uint64_t head) { return head < sought; }));
+    REQUIRE(counts.equal == matching([&](uint64_t head) { return head == sought; }));
   }
 }
 
