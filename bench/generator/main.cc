@@ -19,6 +19,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -218,10 +219,12 @@ void run(const Options& options) {
   Shared shared(options, numbers);
   const auto address = resolve(options);
   std::vector<std::unique_ptr<Worker>> workers;
+  // Other keys than the last run: a cache would still have those.
+  std::random_device seeds;
   for (unsigned i = 0; i < options.threads; ++i) {
     const unsigned own = (options.connections + i) / options.threads;
-    workers.push_back(std::make_unique<Worker>(shared, address->ai_addr, address->ai_addrlen, own,
-                                               1000 * i + 7 + options.first));
+    workers.push_back(
+        std::make_unique<Worker>(shared, address->ai_addr, address->ai_addrlen, own, seeds()));
   }
   std::atomic<size_t> working = workers.size();
   std::mutex mutex;
