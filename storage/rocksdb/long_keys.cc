@@ -30,14 +30,15 @@ class TableForm {
   // By the average of the long keys; 0: there are few. RocksDB copies the options when it begins a
   // table. It changes those that it lets be changed in the same way, which these two are not among.
   void set(uint64_t long_key_bytes) {
-    constexpr uint64_t kPartBytes = 4 << 10;
+    // Of an index or a filter; what RocksDB adds to it fits into 4 KB of the allocator.
+    constexpr uint64_t kPartBytes = (4 << 10) - 128;
     const bool long_keys = long_key_bytes != 0;
     // While a table is written each part of its index takes a dozen times its last key.
     const uint64_t part_bytes =
         std::clamp<uint64_t>(8 * long_key_bytes, 4 * kPartBytes, uint64_t{1} << 20);
     for (rocksdb::BlockBasedTableOptions* const options : options_) {
       std::atomic_ref(options->index_block_restart_interval)
-          .store(long_keys ? 16 : 1, std::memory_order_relaxed);
+          .store(long_keys ? 16 : 8, std::memory_order_relaxed);
       std::atomic_ref(options->metadata_block_size)
           .store(long_keys ? part_bytes : kPartBytes, std::memory_order_relaxed);
     }

@@ -107,6 +107,15 @@ MemoryPlan plan_memory(uint64_t cache_bytes) {
   return plan;
 }
 
+// Filters and index stay longer than data, which needs some room beside memtables nevertheless:
+// blocks that are fetched for a write must be there when it runs again.
+static double share_of_filters(uint64_t cache_bytes) {
+  constexpr uint64_t kForData = 4 * kMiB;
+  const uint64_t others = plan_memory(cache_bytes).memtables + kForData;
+  const uint64_t rest = cache_bytes - std::min(cache_bytes, others);
+  return std::max(0.5, static_cast<double>(rest) / static_cast<double>(cache_bytes));
+}
+
 SharedParts make_shared_parts(const EngineOptions& options) {
   SharedParts parts;
   rocksdb::LRUCacheOptions cache;
@@ -114,7 +123,7 @@ SharedParts make_shared_parts(const EngineOptions& options) {
   cache.num_shard_bits = shard_bits(options.cache_bytes);
   // Never strict: a read must not fail because the cache is full of pinned blocks.
   cache.strict_capacity_limit = false;
-  cache.high_pri_pool_ratio = 0.5;  // filters and index stay longer than data
+  cache.high_pri_pool_ratio = share_of_filters(options.cache_bytes);
   parts.cache = rocksdb::NewLRUCache(cache);
   // No stall: a memtable that an open cursor pins would hold writes for as long as the cursor
   // lives, and the writer's own cursor would hold them for ever.
