@@ -131,10 +131,13 @@ void Session::advance() {
   }
 }
 
-bool Session::output_full() const {
+uint64_t Session::output_bytes() const {
   return connection_->output_bytes.load(std::memory_order_relaxed) + connection_->out().size() +
-             held_bytes_ >
-         net::kOutputPauseBytes;
+         held_bytes_;
+}
+
+bool Session::output_full() const {
+  return output_bytes() > net::kOutputPauseBytes;
 }
 
 void Session::on_output_drained() {
@@ -298,8 +301,10 @@ void Session::on_read_done(const SlotPtr& slot) {
 }
 
 void Session::on_reads_done(std::span<const SlotPtr> slots) {
-  for (const SlotPtr& slot : slots) complete(*slot);
-  reads_in_flight_ -= slots.size();
+  for (const SlotPtr& slot : slots) {
+    note_read(*slot);
+    complete(*slot);
+  }
   if (connection_ == nullptr) return;
   for (const SlotPtr& slot : slots) remove_expired(std::move(slot->expired));
   // Others may stand before it; then there is nothing to send yet.

@@ -61,6 +61,7 @@ class Session : public net::Handler,
     bool done = false;
     contract::EncodedReply reply;
     size_t pushed_bytes = 0;                         // of it
+    size_t reads = 0;                                // commands that the pool reads for it
     types::Notices notices;                          // what others are told when it is delivered
     std::vector<types::KeyReader::KeyName> expired;  // of the reads behind it
   };
@@ -80,6 +81,7 @@ class Session : public net::Handler,
   void deliver_done();
   void settle();  // delivers what is complete, pauses and resumes reading, closes
   bool idle() const;
+  uint64_t output_bytes() const;  // that are ready and not sent
   bool output_full() const;
   void submit_job();
   void on_job_done(const SlotPtr& slot, contract::EncodedReply reply, bool given_up);
@@ -144,6 +146,11 @@ class Session : public net::Handler,
   // Scripts that came together run one after another on one thread, as long as they are short: to
   // hand each of them over costs more than most take.
   void gather_script(PoolRead read);
+  SlotPtr open_read(size_t commands);
+  // Whether so many commands more may be read: what they will answer waits in memory, and a client
+  // that takes it at once must not be taken for one that does not.
+  bool may_read(size_t commands) const;
+  void note_read(const Slot& slot);
   void submit_scripts();
   static void give_up(PoolRead read);
   static void run_scripts(std::vector<PoolRead>& reads);
@@ -151,6 +158,8 @@ class Session : public net::Handler,
   static constexpr size_t kPendingBytesMax = 4 << 20;  // unanswered input; then reading pauses
   // Enough to keep a disk busy; bounded, because their replies wait in memory.
   static constexpr size_t kReadsInFlightMax = 128;
+  // Of a command of which nothing is known: so a few begin at once.
+  static constexpr size_t kReplyBytesFirst = 64 << 10;
   static constexpr size_t kJobUnitsMax = 4096;
   static constexpr size_t kScriptsAtOnce = 16;
   static constexpr std::chrono::milliseconds kScriptsTurn{1};
@@ -182,9 +191,11 @@ class Session : public net::Handler,
   std::unique_ptr<WriteJob> assembling_;
   SlotPtr assembling_slot_;
   bool job_in_flight_ = false;
-  bool blocking_ = false;     // the job in flight is a blocking command
-  bool pushes_pass_ = false;  // pushes need not wait for that
-  size_t reads_in_flight_ = 0;
+  bool blocking_ = false;                           // the job in flight is a blocking command
+  bool pushes_pass_ = false;                        // pushes need not wait for that
+  size_t reads_in_flight_ = 0;                      // and so many commands:
+  size_t commands_in_flight_ = 0;                   // more than one for an EXEC
+  size_t reply_bytes_expected_ = kReplyBytesFirst;  // of each: about the most of the last few
   bool exclusive_ = false;  // an EXEC or a long command has the client: nothing else runs
   bool watching_ = false;   // WATCH was sent and not yet undone
   bool closing_ = false;    // no more commands are taken

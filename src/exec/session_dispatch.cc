@@ -392,7 +392,7 @@ Session::Step Session::exec(const QueuedCommand& queued) {
     has_client = has_client || contract::is_session(*each.row) || each.row->alone;
   }
   if (all_reads && !watching_) {
-    if (assembling_ || job_in_flight_) return Step::kWait;
+    if (assembling_ || job_in_flight_ || !may_read(client_->queue.size())) return Step::kWait;
     pending_bytes_ += queued_bytes_;
     TransactionPermission permission = transaction_permission();
     read_transaction(std::move(client_->queue), std::move(permission), queued);

@@ -57,6 +57,7 @@ struct Session::PoolRead {
     ++runs;
     for (; next < commands.size(); ++next) {
       if (!run_one(commands[next], reply, out)) return false;
+      if (exec) reply.clear_erred();  // it has been counted, and EXEC itself did not fail
       waits_since = Accounting::Clock::now();
       if (!exec || out->bytes.size() <= session->services_.data.bounds.transaction_bytes) {
         continue;
@@ -142,13 +143,40 @@ Session::Step Session::read(const QueuedCommand& queued) {
     prefetch_behind_write(queued);
     return Step::kWait;
   }
-  if (reads_in_flight_ >= (queued.row->after_reads ? 1 : kReadsInFlightMax)) return Step::kWait;
+  if (queued.row->after_reads ? reads_in_flight_ > 0 : !may_read(1)) return Step::kWait;
   if (client_->tracking != 0) remember_reads(queued);
   const bool is_short =
       !queued.row->scans && queued.command->args.size() <= contract::kArgumentsOnIoThread;
   if (is_short && probe(queued)) return Step::kTaken;
   read_in_pool(queued);
   return Step::kTaken;
+}
+
+bool Session::may_read(size_t commands) const {
+  if (reads_in_flight_ == 0) return true;
+  if (reads_in_flight_ >= kReadsInFlightMax) return false;
+  const uint64_t owed = output_bytes() + (commands_in_flight_ + commands) * reply_bytes_expected_;
+  if (owed <= kReplyBytesFirst) return true;
+  // All connections together may owe a part of what replies may take.
+  const uint64_t share = std::clamp<uint64_t>(
+      services_.data.bounds.command_bytes / std::max<size_t>(1, services_.clients.size()),
+      kReplyBytesFirst, net::kOutputPauseBytes);
+  return owed <= share;
+}
+
+Session::SlotPtr Session::open_read(size_t commands) {
+  ++reads_in_flight_;
+  commands_in_flight_ += commands;
+  SlotPtr slot = open_slot();
+  slot->reads = commands;
+  return slot;
+}
+
+void Session::note_read(const Slot& slot) {
+  --reads_in_flight_;
+  commands_in_flight_ -= slot.reads;
+  const size_t bytes = slot.reply.bytes.size() / std::max<size_t>(1, slot.reads);
+  reply_bytes_expected_ = std::max(bytes, reply_bytes_expected_ - reply_bytes_expected_ / 8);
 }
 
 // Before it reads, and at a state from then on: whatever changes a key after that is told.
@@ -234,9 +262,8 @@ void Session::remove_expired(std::vector<types::KeyReader::KeyName> names) {
 void Session::read_in_pool(const QueuedCommand& queued) {
   storage::NoWaitReads reads = std::exchange(probed_, {});
   if (!run_view_) run_view_ = services_.data.store.view();
-  ++reads_in_flight_;
   PoolRead read{.session = shared_from_this(),
-                .slot = open_slot(),
+                .slot = open_read(1),
                 .commands = {queued},
                 .exec = std::nullopt,
                 .permission = permission_of_script(*queued.row),
@@ -268,10 +295,9 @@ void Session::read_transaction(std::vector<QueuedCommand> transaction,
   if (client_->tracking != 0) {
     for (const QueuedCommand& queued : transaction) remember_reads(queued);
   }
-  ++reads_in_flight_;
   run_view_ = services_.data.store.view();  // what stands behind it reads nothing older
   PoolRead read{.session = shared_from_this(),
-                .slot = open_slot(),
+                .slot = open_read(transaction.size()),
                 .commands = std::move(transaction),
                 .exec = exec,
                 .permission = std::move(permission),

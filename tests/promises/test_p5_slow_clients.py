@@ -127,6 +127,34 @@ def test_clients_that_read_are_never_cut(engine, rng, data):
         memory.check("deep pipelines of GETs")
 
 
+@pytest.mark.parametrize("form", ["alone", "transactions"])
+def test_clients_that_read_collections_are_never_cut(engine, form):
+    """Each reply is made whole in the pool, and a pipeline asks for as much as all replies together may take."""
+    fields = [f"field:{n}" for n in range(1000)]
+    value = "x" * 60
+
+    def read_everything(server):
+        with server.client(timeout=30) as client:
+            if form == "alone":
+                client.send_raw(encode(("HGETALL", "hash")) * 100)
+                replies = [client.read() for _ in range(100)]
+            else:
+                transaction = (("MULTI",), ("HGETALL", "hash"), ("HGETALL", "hash"), ("EXEC",))
+                client.send_raw(b"".join(encode(each) for each in transaction) * 50)
+                read = [client.read() for _ in range(4 * 50)]
+                replies = [reply for each in read[3::4] for reply in each.value]
+            assert all(len(reply.value) == 2 * len(fields) for reply in replies)
+
+    with limited(engine) as (server, memory):
+        with server.client() as client:
+            client.call("HSET", "hash", *(word for field in fields for word in (field, value)))
+        with Crew() as crew:
+            for _ in range(16):
+                crew.add(read_everything, server)
+            crew.wait(60)
+        memory.check("deep pipelines of HGETALLs")
+
+
 def send_until_stuck(sock, batch, repeats):
     """Bytes that the peer took before it stopped for a second and a half."""
     sent, stuck_since = 0, time.monotonic()
