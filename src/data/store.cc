@@ -178,7 +178,6 @@ void Store::set_cache_capacity(uint64_t bytes) {
 
 std::shared_ptr<const View> Store::view() {
   std::shared_ptr<View> view(new View(*this, enter()));
-  view->created_ms_ = now_ms();
   uint64_t version = 0;
   do {
     std::shared_ptr<const types::DatabaseMap> next;
@@ -193,6 +192,7 @@ std::shared_ptr<const View> Store::view() {
     if (next && is_at(*view->snapshot_, *view->databases_, *next)) view->databases_ = next;
     // One that was being replaced may have been by now; another may not.
   } while (version_.load(std::memory_order_acquire) > version + version % 2);
+  view->created_ms_ = now_ms();  // not before what the writer saw when it removed what is gone
   return view;
 }
 

@@ -41,6 +41,10 @@ class Store {
   storage::Tier probe_tier() const { return probe_tier_; }
   bool can_probe() const { return probe_tier_ == storage::Tier::kCacheOnly; }
   int64_t now_ms() const { return clock_(); }
+  // By the writer, before it removes what was due then; and when that was last. Who looks at the
+  // latest state by an older clock may find some gone and others, of the same time, not due.
+  void note_expiry(int64_t now_ms) { expired_until_ms_.store(now_ms, std::memory_order_release); }
+  int64_t expired_until_ms() const { return expired_until_ms_.load(std::memory_order_acquire); }
   types::AccessClock& access() { return access_; }
   types::FreshIds& ids() { return *ids_; }  // of collections
   types::FillingKeyspaces& filling() { return *filling_; }
@@ -93,6 +97,7 @@ class Store {
   std::unique_ptr<types::FillingKeyspaces> filling_;
   types::KeyspaceState initial_state_;
 
+  std::atomic<int64_t> expired_until_ms_{0};
   std::atomic<uint64_t> epoch_{1};
   std::atomic<uint64_t> version_{0};
   mutable std::shared_mutex databases_mutex_;            // never held while the engine works

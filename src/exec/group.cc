@@ -372,7 +372,9 @@ bool Group::expire(size_t limit, bool may_read_disk) {
   overlay_.set_tier(may_read_disk ? Tier::kDisk : services_.data.store.probe_tier());
   overlay_.reset_outcome();
   Savepoint before = savepoint();
-  types::KeyWriter keys = key_writer(services_.data.store.now_ms());
+  const int64_t now_ms = services_.data.store.now_ms();
+  services_.data.store.note_expiry(now_ms);
+  types::KeyWriter keys = key_writer(now_ms);
   auto progress = keys.expire_due(limit);
   if (overlay_.failed()) {
     bool missed = overlay_.missed();

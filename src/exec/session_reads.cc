@@ -240,6 +240,10 @@ bool Session::try_read(const QueuedCommand& queued, storage::Reader& data,
   if (data.failed() || (probe != nullptr && !probe->confirm())) return false;
   // A flush or a swap in between: the lookup may have mixed two states.
   if (latest && !services_.data.store.databases_still(databases_.version)) return false;
+  if (const int64_t until = services_.data.store.expired_until_ms();
+      latest && until > now_ms && until <= services_.data.store.now_ms()) {
+    return false;
+  }
   accounting.kept(reply, &keys);
   if (!silent()) answer(std::move(scratch_));
   tell(std::move(notices));
