@@ -171,7 +171,20 @@ class Server:
         return Client(self.port, self.host, protocol=protocol, timeout=timeout)
 
     def signal(self, number):
+        """Sends a signal; of SIGSTOP each thread has taken notice."""
         self.process.send_signal(number)
+        deadline = time.monotonic() + STOP_SECONDS
+        # One thread hears of it first, maybe late on a busy machine, and the others run on until then.
+        while number == signal.SIGSTOP and not self._is_stopped():
+            assert time.monotonic() < deadline, "the process does not stop"
+            time.sleep(0.001)
+
+    def _is_stopped(self):
+        states = []
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{self.process.pid}/task/{task}/stat") as stat:
+                states.append(stat.read().rpartition(")")[2].split()[0])
+        return all(state == "T" for state in states)
 
     def wait(self, timeout=STOP_SECONDS):
         """Waits for the process to end; its exit code."""
