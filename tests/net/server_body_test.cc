@@ -1,4 +1,5 @@
 // Streamed bodies of replies: in order, without end, failing, and dropped by their client.
+#include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 
 #include "tests/net/test_server.h"
@@ -18,13 +19,14 @@ enum class Ending { kWhole, kBroken };
 // `bytes` bytes in pieces of 256 KB, every third at once and the others from another thread.
 class TestBody final : public BodySource {
  public:
-  TestBody(BodyLog& log, Server& server, uint64_t bytes, Ending ending)
+  TestBody(BodyLog& log, TestServer& server, uint64_t bytes, Ending ending)
       : log_(log), server_(server), left_(bytes), ending_(ending) {}
   ~TestBody() override { ++log_.destroyed; }
 
   void next(IoThread& thread,
             std::move_only_function<void(std::optional<std::string>)> done) override {
-    log_.output_bytes_max = std::max(log_.output_bytes_max.load(), server_.output_bytes_total());
+    log_.output_bytes_max =
+        std::max(log_.output_bytes_max.load(), server_.server.output_bytes_total());
     std::optional<std::string> piece;
     if (left_ > 0 || ending_ == Ending::kWhole) {
       piece = std::string(std::min<uint64_t>(left_, 256 * 1024), 'b');
@@ -32,16 +34,18 @@ class TestBody final : public BodySource {
       log_.produced += piece->size();
     }
     if (++calls_ % 3 == 0) return done(std::move(piece));
-    std::thread([&thread, piece = std::move(piece), done = std::move(done)]() mutable {
-      thread.post(
-          [piece = std::move(piece), done = std::move(done)]() mutable { done(std::move(piece)); });
-    }).detach();
+    boost::asio::post(server_.elsewhere,
+                      [&thread, piece = std::move(piece), done = std::move(done)]() mutable {
+                        thread.post([piece = std::move(piece), done = std::move(done)]() mutable {
+                          done(std::move(piece));
+                        });
+                      });
   }
   bool expired() override { return log_.expired; }
 
  private:
   BodyLog& log_;
-  Server& server_;
+  TestServer& server_;
   uint64_t left_;
   const Ending ending_;
   int calls_ = 0;
@@ -83,7 +87,7 @@ struct BodyServer {
             const uint64_t bytes = std::stoull(std::string(command.args[1]));
             writer.bulk_header(bytes);
             connection.send_body(std::make_unique<TestBody>(
-                log, server.server, bytes, broken ? Ending::kBroken : Ending::kWhole));
+                log, server, bytes, broken ? Ending::kBroken : Ending::kWhole));
             RespWriter(connection.out(), 2).bulk_end();
             if (command.args.size() > 2) connection.close_after_flush();
           }

@@ -1,5 +1,6 @@
 // Commands into a server over real sockets: pipelines, fragments, errors, limits, diverted
 // arguments.
+#include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <random>
@@ -234,7 +235,7 @@ class CheckingSink final : public ArgumentSink {
     std::atomic<int> destroyed{0};
   };
 
-  CheckingSink(Seen& seen, Server& server, const std::string& pattern, uint64_t refuse_after)
+  CheckingSink(Seen& seen, TestServer& server, const std::string& pattern, uint64_t refuse_after)
       : seen_(seen), server_(server), pattern_(pattern), refuse_after_(refuse_after) {
     ++seen_.sinks;
   }
@@ -250,18 +251,18 @@ class CheckingSink final : public ArgumentSink {
     seen_.bytes += piece.size();
     seen_.largest_piece = std::max(seen_.largest_piece.load(), piece.size());
     seen_.query_bytes_max =
-        std::max(seen_.query_bytes_max.load(), server_.query_bytes_total() + piece.size());
+        std::max(seen_.query_bytes_max.load(), server_.server.query_bytes_total() + piece.size());
     const bool ok = seen_.bytes < refuse_after_;
     if (++writes_ % 3 == 0) return ready(ok);
-    // From elsewhere, as a disk would answer.
-    std::thread([&server = server_, ok, ready = std::move(ready)]() mutable {
-      server.thread(0).post([ok, ready = std::move(ready)]() mutable { ready(ok); });
-    }).detach();
+    boost::asio::post(
+        server_.elsewhere, [&server = server_.server, ok, ready = std::move(ready)]() mutable {
+          server.thread(0).post([ok, ready = std::move(ready)]() mutable { ready(ok); });
+        });
   }
 
  private:
   Seen& seen_;
-  Server& server_;
+  TestServer& server_;
   const std::string& pattern_;
   const uint64_t refuse_after_;
   uint64_t writes_ = 0;
@@ -285,7 +286,7 @@ struct DivertingServer {
                                              uint64_t bytes) -> std::shared_ptr<ArgumentSink> {
                   if (args[0] != "PUT") return nullptr;
                   announced = bytes;
-                  return std::make_shared<CheckingSink>(seen, server.server, pattern, refuse_after);
+                  return std::make_shared<CheckingSink>(seen, server, pattern, refuse_after);
                 }}) {}
 
   static std::string make_pattern() {

@@ -1,6 +1,8 @@
 // Lives and ends of connections, threads and the server.
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -152,7 +154,10 @@ TEST_CASE("all that a client sent is run, though it left without its replies", "
   REQUIRE(eventually([&] { return seen.load(); }));
   // More than one read takes, so that there is a write to a closed socket before the last.
   for (int i = 0; i < 25; ++i) client.send(command({"ECHO", std::string(4000, 'x')}));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  REQUIRE(eventually([&] {
+    int unacknowledged = 0;
+    return ::ioctl(client.fd(), SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
+  }));
   client.close();  // a reset: there is a reply that it has not read
   paused->thread().post([&] { paused->resume_reading(); });
   CHECK(eventually([&] { return server.commands == 26; }));

@@ -70,6 +70,12 @@ TestServer::TestServer(Behaviour with, int io_threads)
                     log_.push_back(line);
                   }}) {}
 
+// What is under way elsewhere may still post to the I/O threads.
+TestServer::~TestServer() {
+  server.stop();
+  elsewhere.join();
+}
+
 void TestServer::serve() {
   std::string error = "never tried";
   for (int attempt = 0; attempt < 10 && !error.empty(); ++attempt) {  // somebody may be quicker

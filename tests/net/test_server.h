@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -30,6 +31,10 @@ struct Behaviour {
 class TestServer {
  public:
   explicit TestServer(Behaviour behaviour, int io_threads = 1);
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
   // Listens on 127.0.0.1.
   void serve();
 
@@ -45,6 +50,7 @@ class TestServer {
   std::atomic<uint64_t> commands{0};
   std::atomic<uint64_t> batches{0};
   std::atomic<int> local_peers{0};
+  boost::asio::thread_pool elsewhere{1};  // for what answers from another thread, as a disk would
 
  private:
   class TestHandler;
