@@ -2,6 +2,7 @@
 #include "src/access/verdict.h"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <optional>
 #include <vector>
 
@@ -138,14 +139,15 @@ bool may_listen(const User& user, std::string_view channel, bool is_pattern) {
 }
 
 bool narrows_channels(const User& before, const User& after) {
-  if (any_selector(after, [](const Selector& selector) { return selector.all_channels; })) {
-    return false;
-  }
-  return any_selector(before, [&](const Selector& selector) {
+  boost::unordered_flat_set<std::string_view> allowed;  // there may be many thousands of both
+  const bool allows_all = any_selector(after, [&](const Selector& selector) {
+    allowed.insert(selector.channels.begin(), selector.channels.end());
+    return selector.all_channels;
+  });
+  return !allows_all && any_selector(before, [&](const Selector& selector) {
     return selector.all_channels ||
-           std::ranges::any_of(selector.channels, [&](const std::string& glob) {
-             return !may_listen(after, glob, /*is_pattern=*/true);
-           });
+           !std::ranges::all_of(selector.channels,
+                                [&](const std::string& glob) { return allowed.contains(glob); });
   });
 }
 

@@ -19,6 +19,7 @@ def alone(make):
     return make(engines()[0]).start()
 
 
+@pytest.mark.timed
 def test_ten_thousand_users(alone, tmp_path):
     """They are made, listed, found and deleted, while others are served at once."""
     with alone.client(timeout=60) as client:
@@ -51,19 +52,21 @@ def test_ten_thousand_users(alone, tmp_path):
         assert len(client.call("ACL", "USERS").value) == 1
 
 
+@pytest.mark.timed
 def test_a_user_of_many_patterns(alone):
     rules = [f"~key:{i}:*" for i in range(50_000)] + [f"&channel:{i}" for i in range(50_000)]
     with alone.client(timeout=60) as client, alone.client() as user:
         began = time.monotonic()
         assert client.call("ACL", "SETUSER", "u", "on", "nopass", "+@all", *rules) == OK
         assert client.call("ACL", "SETUSER", "u", *rules) == OK
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 3
         assert len(client.call("ACL", "LIST").value[1].value.split()) == 100_000 + len("user u on nopass resetchannels +@all".split())
         assert user.call("AUTH", "u", "x") == OK
         assert user.call("SET", "key:49999:x", 1) == OK
         assert user.call("SET", "key:50000:x", 1).is_error()
 
 
+@pytest.mark.timed
 def test_neighbours_do_not_wait_for_long_checks(alone):
     """Very many keys under very many patterns: on no thread that others share, alone, in a transaction, and in order."""
     names = [f"key:{i}" for i in range(100_000)]
