@@ -1,6 +1,9 @@
 // The state that every engine shares: who may write to it, and what a failure makes of that.
 #include "storage/engine.h"
 
+#include <chrono>
+#include <thread>
+
 #include "storage/no_wait_reads.h"
 
 namespace ingot::storage {
@@ -17,6 +20,12 @@ void Engine::get_many(Space space, std::span<const std::string_view> keys,
 Status Engine::write(const Batch& batch, Durability durability) {
   if (health() == Health::kUndecided) return trouble();
   return do_write(batch, durability);
+}
+
+void Engine::give_way() const {
+  constexpr std::chrono::milliseconds kPoll{5};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
+  while (lags() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kPoll);
 }
 
 Status Engine::sync() {

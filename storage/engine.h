@@ -142,6 +142,7 @@ struct EngineStats {
   // had better stop while there is so much, or nothing that makes room can be written either.
   uint64_t headroom_bytes = 0;
   uint64_t make_room_bytes = 0;  // what has to be free for make_room(), which takes some first
+  bool lacks_room = false;       // what would give space back finds too little to begin with
 };
 
 // One level of tables, of all spaces together.
@@ -203,6 +204,12 @@ class Engine {
   // may be cleared and reused.
   Status write(const Batch& batch, Durability durability);
 
+  // For those who write much in a row that nobody waits for, on a thread of their own, before each
+  // batch: gives the engine time to write out what it holds in memory. If it had no more room
+  // there, everybody's write() would have to wait for the disk. Blocks for a quarter of a second at
+  // most.
+  void give_way() const;
+
   // Makes every write() that has returned survive a power loss. Blocks for the disk.
   Status sync();
 
@@ -236,6 +243,10 @@ class Engine {
   // compaction.
   virtual Status make_room() = 0;
 
+  // To be called some times a second: an engine whose background work finds no space may ask less
+  // of writes then. May block for a small write. One thread.
+  virtual void look_at_space() {}
+
   // Before the destructor: background work that waits for space fails instead, and whoever waits
   // for it goes on. Any thread.
   virtual void interrupt() {}
@@ -265,6 +276,8 @@ class Engine {
   virtual Status do_write(const Batch& batch, Durability durability) = 0;
   virtual Status do_sync() = 0;
   virtual Status do_try_resume() = 0;
+  // There is memory in use that has to be written out before long; or logs have to be synced.
+  virtual bool lags() const { return false; }
 
   // Takes a failure to write into account, a background thread's as well. Answers it, or what is
   // worse and known already.

@@ -174,12 +174,17 @@ Status LogLedger::name(const std::vector<std::shared_ptr<Log>>& logs) {
   return status;
 }
 
+// What the other log gives up somebody else may take at once: so it does when nothing else is left.
 void LogLedger::take_room(Log& before, Log& log) {
   if (promised_ == 0) return;
+  const auto take = [&] {
+    if (log.disk.allocate(0, promised_).ok()) log.allocated = promised_;
+  };
+  take();
   const uint64_t written = before.written;
   (void)before.disk.cut(written);
   before.allocated = written;
-  if (log.disk.allocate(0, promised_).ok()) log.allocated = promised_;
+  if (log.allocated == 0) take();
 }
 
 Status LogLedger::before_append(Log& log) {
@@ -354,6 +359,12 @@ Status LogLedger::probe_room() {
 bool LogLedger::newest_is_torn() const {
   std::lock_guard lock(mutex_);
   return !logs_.empty() && logs_.back()->torn;
+}
+
+bool LogLedger::lags() const {
+  if (!links_) return false;
+  std::lock_guard lock(mutex_);
+  return !logs_.empty() && settled_ < logs_.back()->number;
 }
 
 uint64_t LogLedger::newest_bytes() const {

@@ -125,6 +125,8 @@ class LogLedger {
   Status probe_room();  // for a small write, which does not come
   bool newest_is_torn() const;
   uint64_t newest_bytes() const;  // written to the newest log
+  // Should a log begin now, before_append() would wait for a sync.
+  bool lags() const;
 
  private:
   std::vector<std::shared_ptr<Log>> logs() const;

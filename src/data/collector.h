@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/data/free_disk.h"
 #include "src/data/store.h"
 #include "storage/codec.h"
 #include "storage/engine.h"
@@ -65,9 +66,15 @@ class Collector {
   // asked again and again while it is.
   void make_room();
   // Meanwhile nothing large is filled beside the writer, which would take what is left for this
-  // work.
-  void set_space_short(bool is_short) { space_short_ = is_short; }
-  bool is_space_short() const { return space_short_; }
+  // work; nor while less than `least_free` bytes are free: that may be so long before it is told.
+  void set_space(bool is_short, uint64_t least_free) {
+    space_short_ = is_short;
+    least_free_ = least_free;
+  }
+  // `dir`: on whose disk the data are.
+  bool is_space_short(const std::string& dir) const {
+    return space_short_ || free_disk_bytes(dir) < least_free_;
+  }
 
   // Ids known to wait or to be dead: what a sweep of the garbage space has yet to find is not among
   // them.
@@ -104,6 +111,7 @@ class Collector {
   storage::Engine& engine_;
   const size_t remembered_max_;
   std::atomic<bool> space_short_{false};
+  std::atomic<uint64_t> least_free_{0};
   std::atomic<uint64_t> reclaimed_{0};
   std::atomic<uint64_t> in_hand_{0};  // ids that the round at hand is about
   std::atomic<uint64_t> dead_{0};     // ids that the engine knows as dead

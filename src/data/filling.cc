@@ -143,12 +143,13 @@ void Filling::write() {
     until_look_ = kLookEachBytes;
   }
   // What the engine needs beyond that the disk's guard knows, a moment later.
-  if (status_.ok() && services_.collector.is_space_short()) {
+  if (status_.ok() && services_.collector.is_space_short(services_.config.settings()->dir)) {
     status_ = {Status::Code::kNoSpace, "the disk has no space for it"};
   }
   if (!status_.ok()) return;
   mark_open_collection();
   overlay_.write_to(batch_.get());
+  services_.store.engine().give_way();
   status_ = services_.store.engine().write(*batch_, storage::Durability::kBuffered);
   batch_->clear();
   overlay_.clear();

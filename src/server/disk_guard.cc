@@ -29,7 +29,7 @@ std::optional<std::string> growing_refusal(const settings::Settings& settings,
   }
   // To go on would be the end of deleting, too.
   const uint64_t spare = was_short ? std::min(figures.headroom_bytes, figures.total_bytes / 8) : 0;
-  if (figures.free_bytes < figures.headroom_bytes + spare) {
+  if (figures.lacks_room || figures.free_bytes < figures.headroom_bytes + spare) {
     return no_headroom();
   }
   return std::nullopt;
@@ -39,13 +39,15 @@ void DiskGuard::tick(const settings::Settings& settings) {
   struct statvfs disk {};
   if (statvfs(settings.dir.c_str(), &disk) != 0) return;
   const uint64_t free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
+  engine_.look_at_space();
   const bool is_tight = free_bytes < 4 * stats_.headroom_bytes || settings.max_disk != 0;
   const bool is_full_second = ticks_++ % (1000 / kPeriodMs) == 0;
   if (is_tight || is_full_second) stats_ = engine_.stats();
   DiskFigures figures{.used_bytes = stats_.disk_bytes,
                       .free_bytes = free_bytes,
                       .total_bytes = static_cast<uint64_t>(disk.f_blocks) * disk.f_frsize,
-                      .headroom_bytes = stats_.headroom_bytes};
+                      .headroom_bytes = stats_.headroom_bytes,
+                      .lacks_room = stats_.lacks_room};
   // The engine heals only when it is asked to.
   if (engine_.health() == storage::Health::kNoSpace && engine_.try_resume().ok()) {
     metrics::log::notice("The engine writes again.");
@@ -56,6 +58,7 @@ void DiskGuard::tick(const settings::Settings& settings) {
   if (!refusal.empty() && is_full_second && free_bytes >= stats_.make_room_bytes) {
     collector_.make_room();
   }
+  collector_.set_space(!refusal.empty(), std::max(settings.min_free_disk, stats_.headroom_bytes));
   if (refusal != refusing_) {
     refusing_ = refusal;
     if (refusal.empty()) {
@@ -64,7 +67,6 @@ void DiskGuard::tick(const settings::Settings& settings) {
       metrics::log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal,
                             figures.used_bytes, figures.free_bytes);
     }
-    collector_.set_space_short(!refusal.empty());
     writer_.refuse_growth(refusal);
   }
 }

@@ -21,6 +21,7 @@ struct DiskFigures {
   uint64_t free_bytes = 0;      // of the filesystem, for us
   uint64_t total_bytes = 0;     // the filesystem's
   uint64_t headroom_bytes = 0;  // EngineStats
+  bool lacks_room = false;      // EngineStats
 };
 
 // Why writes that may need space are refused; nothing: they are not. When the engine's headroom

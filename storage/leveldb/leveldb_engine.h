@@ -69,6 +69,7 @@ class LeveldbEngine : public Engine {
   Status do_write(const Batch& batch, Durability durability) override;
   Status do_sync() override;
   Status do_try_resume() override;
+  bool lags() const override { return env_.is_flushing(); }
 
  private:
   LeveldbEngine(const EngineOptions& options, Disk* disk);

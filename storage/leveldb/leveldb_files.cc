@@ -261,6 +261,11 @@ bool LeveldbEnv::wait_for_flush() {
   return logs_.size() <= 1 || !starving_;
 }
 
+bool LeveldbEnv::is_flushing() const {
+  std::lock_guard lock(mutex_);
+  return logs_.size() > 1;
+}
+
 bool LeveldbEnv::FileExists(const std::string& path) {
   return access(path.c_str(), F_OK) == 0 || errno != ENOENT;
 }

@@ -46,6 +46,7 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   // While the memtable before the newest is written out, whose log goes behind that: waits for it,
   // some seconds at most. False when a table waits for space, so that it may take for ever.
   bool wait_for_flush();
+  bool is_flushing() const;  // there is such a memtable
 
   // LevelDB's own take whatever fails for a file that is not there: it would make a new database
   // and remove the old one's files.
@@ -71,7 +72,7 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   std::atomic<bool> starving_ = false;
   std::atomic<bool> keeps_manifests_ = false;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool patient_ = false;  // guarded by mutex_
   // Guarded by mutex_: LevelDB closes a log before it is synced; ours stay open until removed.

@@ -2,6 +2,7 @@
 #include "storage/rocksdb/flush_gate.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace ingot::storage {
@@ -9,6 +10,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kWriteWait{20};
 constexpr std::chrono::milliseconds kWakeInterval{100};
+
+// What this thread has been given to run, always of one pool.
+thread_local std::optional<rocksdb::Env::Priority> pool_of_thread;
 
 class GatedEnv : public rocksdb::EnvWrapper {
  public:
@@ -23,14 +27,14 @@ class GatedEnv : public rocksdb::EnvWrapper {
 
   void Schedule(void (*function)(void*), void* argument, Priority pool, void* tag,
                 void (*unscheduled)(void*)) override {
-    if (pool != HIGH) return EnvWrapper::Schedule(function, argument, pool, tag, unscheduled);
-    auto job = std::make_unique<Job>(Job{gate_, function, argument, unscheduled});
+    auto job = std::make_unique<Job>(Job{gate_, pool, function, argument, unscheduled});
     EnvWrapper::Schedule(run, job.release(), pool, tag, forget);
   }
 
  private:
   struct Job {
     FlushGate* gate;
+    Priority pool;
     void (*function)(void*);
     void* argument;
     void (*unscheduled)(void*);
@@ -38,7 +42,8 @@ class GatedEnv : public rocksdb::EnvWrapper {
 
   static void run(void* raw) {
     const std::unique_ptr<Job> job(static_cast<Job*>(raw));
-    job->gate->pass();
+    pool_of_thread = job->pool;
+    if (job->pool == HIGH) job->gate->pass();
     job->function(job->argument);
   }
   static void forget(void* raw) {
@@ -81,6 +86,14 @@ void FlushGate::pass() {
     wake_();
     lock.lock();
   }
+}
+
+bool on_flush_thread() {
+  return pool_of_thread == rocksdb::Env::HIGH;
+}
+
+bool on_compaction_thread() {
+  return pool_of_thread == rocksdb::Env::LOW;
 }
 
 std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target,

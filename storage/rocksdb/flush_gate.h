@@ -43,6 +43,12 @@ class FlushGate {
   bool closed_ = false;
 };
 
+// Whether this thread flushes memtables. The priority of a file does not tell: while writes are
+// slowed down a flush and a compaction have the same.
+bool on_flush_thread();
+// Whether it runs compactions, but those that their callers wait for on threads of their own.
+bool on_compaction_thread();
+
 // Everything is done by `target`; background jobs of the pool for flushes pass the gate before.
 // The gate must outlive the Env.
 std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target, FlushGate* gate);

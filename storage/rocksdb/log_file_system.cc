@@ -152,9 +152,10 @@ class LogFileSystem : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger) {
-  return rocksdb::NewCompositeEnv(
-      std::make_shared<LogFileSystem>(make_table_file_system(target->GetFileSystem()), ledger));
+std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger,
+                                           const DiskRoom* room) {
+  return rocksdb::NewCompositeEnv(std::make_shared<LogFileSystem>(
+      make_table_file_system(target->GetFileSystem(), room), ledger));
 }
 
 }  // namespace ingot::storage

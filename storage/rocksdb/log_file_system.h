@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "storage/log_ledger.h"
+#include "storage/rocksdb/disk_room.h"
 
 namespace rocksdb {
 class Env;
@@ -14,7 +15,8 @@ class Env;
 
 namespace ingot::storage {
 
-// Both must outlive the Env. Its threads and clock are those of the default Env.
-std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger);
+// All must outlive the Env. Its threads and clock are those of the default Env.
+std::unique_ptr<rocksdb::Env> make_log_env(rocksdb::Env* target, LogLedger* ledger,
+                                           const DiskRoom* room);
 
 }  // namespace ingot::storage

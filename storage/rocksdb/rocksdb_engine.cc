@@ -37,7 +37,8 @@ class RocksdbSnapshot : public Snapshot {
 };
 
 constexpr size_t kMiB = 1 << 20;
-constexpr uint64_t kRecoveryBytes = 4 * kMiB;  // that one needs besides what it flushes
+constexpr uint64_t kRecoveryBytes = 4 * kMiB;           // that one needs besides what it flushes
+constexpr uint64_t kReserveBytes = 2 * kRecoveryBytes;  // that compactions leave besides
 // A flush that begins later than this after a recovery did is a part of it.
 constexpr std::chrono::milliseconds kRecoveryBegins{100};
 constexpr std::chrono::seconds kFlushWait{5};  // as long as a recovery may wait for one to begin
@@ -158,9 +159,11 @@ RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocks
       on_log_(options.on_log),
       ledger_(options.path),
       gate_([this] { wake_flush_waiters(); }),
+      room_{.reserve_bytes = [this] { return shared_.memtables->memory_usage() + kReserveBytes; }},
       env_(std::move(env)),
       log_env_(make_gated_env(
-          make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_), &gate_)),
+          make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_, &room_),
+          &gate_)),
       shared_(make_shared_parts(options)),
       run_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
       dead_{DeadIds(dead_bytes_max(options.cache_bytes)), DeadIds(kMiB)},
@@ -172,12 +175,24 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   // Its own log file would stand on the disk that fills up, and RocksDB aborts when a line of it
   // cannot be written.
   db_options.info_log = make_rocksdb_logger(options);
-  db_options.listeners.push_back(make_rocksdb_listener(options, [this](const Status& status) {
+  RocksdbNews news;
+  news.on_stopped = [this](const Status& status) {
+    has_error_ = true;
     stopped_ = true;
     // Nothing recovers from any other error; whoever waits for a flush must hear of it.
     if (status.code() == Status::Code::kNoSpace) gate_.close();
     (void)note(status);
-  }));
+  };
+  news.on_recovered = [this] { has_error_ = false; };
+  news.on_compacted = [this](const std::string& name, bool found_no_room) {
+    for (const Space space : kAllSpaces) {
+      if (space_name(space) != name) continue;
+      found_no_room_at_[static_cast<size_t>(space)] = found_no_room
+                                                          ? std::chrono::steady_clock::now()
+                                                          : std::chrono::steady_clock::time_point();
+    }
+  };
+  db_options.listeners.push_back(make_rocksdb_listener(options, std::move(news)));
 
   if (Status status = mend_logs(options.on_log); !status.ok()) return status;
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
@@ -208,6 +223,9 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   db_.reset(db);
   std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
   default_handle_ = handles.back();
+  warm_up_.emplace(*db_, handles_,
+                   static_cast<uint64_t>(share_of_filters(options.cache_bytes) *
+                                         static_cast<double>(options.cache_bytes)));
   return ledger_.begin_marking();
 }
 
@@ -222,6 +240,7 @@ Status RocksdbEngine::mend_logs(const std::function<void(const std::string&)>& o
 
 RocksdbEngine::~RocksdbEngine() {
   if (db_ == nullptr) return;
+  warm_up_.reset();
   gate_.open();
   const char* const unclean = "RocksDB did not close cleanly";
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
@@ -294,10 +313,23 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   gate_.end_write();
   ledger_.release_room(bytes);
   if (status.code() == Status::Code::kNoSpace) {
+    has_error_ =
+        true;  // its listener may have said that it recovered behind an error that came later
     stopped_ = true;
     if (is_stuck_behind_log()) status = stuck();
   }
   return note(std::move(status));
+}
+
+// One memtable that waits is being flushed. RocksDB slows writes down when there are
+// kMemtablesPerSpace - 1, and what others write meanwhile needs one of them.
+bool RocksdbEngine::lags() const {
+  if (ledger_.lags()) return true;
+  return std::ranges::any_of(handles_, [this](rocksdb::ColumnFamilyHandle* space) {
+    uint64_t waiting = 0;
+    return db_->GetIntProperty(space, rocksdb::DB::Properties::kNumImmutableMemTable, &waiting) &&
+           waiting >= kMemtablesPerSpace - 2;
+  });
 }
 
 // Not by RocksDB, which aborts when a log is synced that an append failed on meanwhile.
@@ -308,8 +340,9 @@ Status RocksdbEngine::do_sync() {
 Status RocksdbEngine::flush() {
   if (stopped_) return stopped();
   const std::array epochs = {dead_[0].newest(), dead_[1].newest()};
-  Status status =
-      to_status(db_->Flush(rocksdb::FlushOptions(), {handles_.begin(), handles_.end()}));
+  rocksdb::FlushOptions at_once;
+  at_once.allow_write_stall = true;  // or it waits while level 0 is long, which may be for ever
+  Status status = to_status(db_->Flush(at_once, {handles_.begin(), handles_.end()}));
   if (status.ok()) status = wait_until_flushed();
   if (status.ok()) {
     std::lock_guard lock(flushed_mutex_);
@@ -350,22 +383,34 @@ void RocksdbEngine::wake_flush_waiters() {
   db_->EnableManualCompaction();
 }
 
-Status RocksdbEngine::do_try_resume() {
+// What fails in the middle of a recovery RocksDB never forgets. Free space says little where there
+// are quotas.
+Status RocksdbEngine::probe_room_to_recover() const {
   std::error_code error;
   const auto space = std::filesystem::space(path_, error);
   if (error || space.available < shared_.memtables->memory_usage() + kRecoveryBytes) {
     return stopped();
   }
-  // What fails in the middle of a recovery RocksDB never forgets. Free space says little where
-  // there are quotas.
   const std::string probe = path_ + "/ROOM";
   const Status probed = write_durably(probe, std::string(kMiB, '-'));
   std::error_code ignored;
   std::filesystem::remove(probe, ignored);
   if (!probed.ok()) return {Status::Code::kNoSpace, probed.message()};
-  const rocksdb::Status status = resume();
+  return {};
+}
+
+// Resume() would wait for compactions to end, which RocksDB tries again and again where they find
+// no room: so it is called only while RocksDB has an error, which keeps them from that.
+Status RocksdbEngine::do_try_resume() {
+  if (!stopped_) return ledger_.probe_room();
+  if (Status room = probe_room_to_recover(); !room.ok()) {
+    room_.is_ample = false;
+    return room;
+  }
+  const rocksdb::Status status = has_error_ ? resume() : rocksdb::Status();
   // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile. Its
   // own may wait for a flush, which is not lost then.
+  room_.is_ample = status.IsBusy();
   if (status.IsBusy()) {
     gate_.open();
     return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
@@ -376,6 +421,7 @@ Status RocksdbEngine::do_try_resume() {
   if (Status room = ledger_.probe_room(); !room.ok()) return room;
   // A log that was torn is complete, and marked as such before anything is written behind it.
   if (Status synced = ledger_.sync(); !synced.ok()) return synced;
+  if (!never_stops_writes_.exchange(true)) set_level0_triggers();
   stopped_ = false;
   return {};
 }
@@ -398,7 +444,7 @@ rocksdb::Status RocksdbEngine::resume() {
     const bool works = property(Property::kNumRunningFlushes) > 0 ||
                        property(Property::kNumRunningCompactions) > 0 || rewriting_;
     if (works) worked_at = now;
-    if (now - worked_at > kFlushWait) rocksdb::CancelAllBackgroundWork(db_.get());
+    if (now - worked_at > kFlushWait || interrupted_) rocksdb::CancelAllBackgroundWork(db_.get());
   }
   return resumed.get();
 }

@@ -10,15 +10,19 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "storage/dead_ids.h"
 #include "storage/engine.h"
 #include "storage/log_ledger.h"
+#include "storage/rocksdb/disk_room.h"
 #include "storage/rocksdb/flush_gate.h"
 #include "storage/rocksdb/rocksdb_options.h"
 #include "storage/rocksdb/tree_memtable.h"
+#include "storage/rocksdb/warm_up.h"
 
 namespace ingot::storage {
 
@@ -57,11 +61,14 @@ class RocksdbEngine : public Engine {
   size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
   Status reclaim(GarbageKind kind, Reclaimed* out) override;
   Status make_room() override;
+  void look_at_space() override;
+  void interrupt() override { interrupted_ = true; }
 
  protected:
   Status do_write(const Batch& batch, Durability durability) override;
   Status do_sync() override;
   Status do_try_resume() override;
+  bool lags() const override;
 
  private:
   struct Table;
@@ -77,6 +84,10 @@ class RocksdbEngine : public Engine {
   // Waits for the memtables that have been put aside, or until RocksDB is stopped.
   Status wait_until_flushed() const;
   void wake_flush_waiters();
+  Status probe_room_to_recover() const;
+  bool lacks_room(Space space) const;
+  std::unordered_map<std::string, std::string> level0_triggers() const;
+  void set_level0_triggers();
   // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
   // does no background work any more.
   rocksdb::Status resume();
@@ -98,6 +109,7 @@ class RocksdbEngine : public Engine {
   const std::function<void(const std::string&)> on_log_;
   LogLedger ledger_;  // thread safe
   FlushGate gate_;    // thread safe
+  DiskRoom room_;     // thread safe
   // Used by db_ until it is closed.
   std::unique_ptr<rocksdb::Env> env_;  // null: the machine's own
   std::unique_ptr<rocksdb::Env> log_env_;
@@ -108,9 +120,18 @@ class RocksdbEngine : public Engine {
   std::array<rocksdb::ColumnFamilyHandle*, kSpaceCount> handles_ = {};
   std::array<std::shared_ptr<TreeMemtables>, kSpaceCount> memtables_;
   rocksdb::ColumnFamilyHandle* default_handle_ = nullptr;  // RocksDB insists on it; empty
+  std::optional<WarmUp> warm_up_;
 
   // RocksDB itself found no space, and takes nothing before it has recovered.
   std::atomic<bool> stopped_ = false;
+  std::atomic<bool> has_error_ = false;  // it has not yet
+  // Level 0 stops no write from the first recovery on: there may be no room to merge it before
+  // something is deleted. While compactions find none it does not slow them down either.
+  std::atomic<bool> never_stops_writes_ = false;
+  std::atomic<bool> lack_room_ = false;
+  // When the last compaction of a space found no room; the epoch: it did not fail so.
+  std::array<std::atomic<std::chrono::steady_clock::time_point>, kSpaceCount> found_no_room_at_{};
+  std::atomic<bool> interrupted_ = false;
   std::atomic<bool> rewriting_ = false;  // in rewrite(), which a recovery waits for
   mutable std::mutex flushed_mutex_;
   // By flushed_mutex_: ids up to this epoch, of each kind, have nothing in memtables.

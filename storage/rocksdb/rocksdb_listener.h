@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "storage/engine.h"
 
@@ -13,9 +14,14 @@ class Logger;
 
 namespace ingot::storage {
 
-// `on_stopped`: RocksDB takes no write any more.
-std::shared_ptr<rocksdb::EventListener> make_rocksdb_listener(
-    const EngineOptions& options, std::function<void(const Status&)> on_stopped);
+struct RocksdbNews {
+  std::function<void(const Status&)> on_stopped;  // RocksDB takes no write any more
+  std::function<void()> on_recovered;             // it has no error any more
+  // A compaction that RocksDB began by itself has ended, in the column family of this name.
+  std::function<void(const std::string& space, bool found_no_room)> on_compacted;
+};
+std::shared_ptr<rocksdb::EventListener> make_rocksdb_listener(const EngineOptions& options,
+                                                              RocksdbNews news);
 
 // Its errors go to options.on_log; what else it has to say, nobody reads.
 std::shared_ptr<rocksdb::Logger> make_rocksdb_logger(const EngineOptions& options);

@@ -1,9 +1,11 @@
 // The RocksDB engine: compaction, checkpoints, figures and live settings.
 #include <fmt/format.h>
-#include <rocksdb/sst_file_manager.h>
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
 
 #include "storage/log_files.h"
 #include "storage/rocksdb/rocksdb_engine.h"
@@ -83,7 +85,9 @@ EngineStats RocksdbEngine::stats() const {
   stats.writes_stopped = property(Property::kIsWriteStopped) != 0;
   constexpr uint64_t kCompactionBytes = 16 << 20;  // enough for what deletes leave behind
   stats.headroom_bytes = stats.memtable_bytes + kCompactionBytes;
-  stats.make_room_bytes = stats.headroom_bytes;
+  constexpr uint64_t kTableBytes = 4 << 20;  // what tables take beside what is in memory
+  stats.make_room_bytes = stats.memtable_bytes + kTableBytes;
+  stats.lacks_room = lack_room_;
   return stats;
 }
 
@@ -108,20 +112,58 @@ void RocksdbEngine::reset_stats() {
   reclaim_freed_ = 0;
 }
 
+std::unordered_map<std::string, std::string> RocksdbEngine::level0_triggers() const {
+  constexpr int kNone = std::numeric_limits<int>::max();
+  const MemoryPlan plan = plan_memory(shared_.cache->GetCapacity());
+  const int slowdown = lack_room_ ? kNone : plan.level0_slowdown;
+  const int stop = lack_room_ || never_stops_writes_ ? kNone : plan.level0_stop;
+  return {{"level0_slowdown_writes_trigger", std::to_string(slowdown)},
+          {"level0_stop_writes_trigger", std::to_string(stop)}};
+}
+
+void RocksdbEngine::set_level0_triggers() {
+  for (rocksdb::ColumnFamilyHandle* space : handles_) {
+    log_failure("RocksDB kept what slows its writes down",
+                db_->SetOptions(space, level0_triggers()));
+  }
+}
+
+// Of a space whose last compaction found no room: whether it is still to be made.
+bool RocksdbEngine::lacks_room(Space space) const {
+  constexpr std::chrono::seconds kRemembered{30};  // RocksDB tries again each second, or each few
+  using Property = rocksdb::DB::Properties;
+  const auto at = found_no_room_at_[static_cast<size_t>(space)].load();
+  if (std::chrono::steady_clock::now() - at > kRemembered) return false;
+  uint64_t pending = 0;
+  return !db_->GetIntProperty(handle(space), Property::kCompactionPending, &pending) ||
+         pending > 0 || property(Property::kNumRunningCompactions) > 0;
+}
+
+// Slow writes give compactions no room: only who deletes does.
+void RocksdbEngine::look_at_space() {
+  if (stopped_) return;
+  bool lack_room = false;
+  for (const Space space : kAllSpaces) {
+    if (lacks_room(space)) {
+      lack_room = true;
+    } else {
+      found_no_room_at_[static_cast<size_t>(space)] = std::chrono::steady_clock::time_point();
+    }
+  }
+  if (lack_room_.exchange(lack_room) != lack_room) set_level0_triggers();
+}
+
 void RocksdbEngine::set_cache_bytes(uint64_t bytes) {
   const MemoryPlan plan = plan_memory(bytes);
   shared_.memtables->SetBufferSize(plan.memtables);
   shared_.cache->SetCapacity(bytes);
   log_failure("RocksDB kept the size of its log",
               db_->SetDBOptions({{"max_total_wal_size", fmt::format("{}", plan.wal_max)}}));
+  std::unordered_map<std::string, std::string> sizes = level0_triggers();
+  sizes["write_buffer_size"] = std::to_string(plan.memtable);
+  sizes["max_bytes_for_level_base"] = std::to_string(plan.level_base);
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
-    log_failure(
-        "RocksDB kept the size of its memtables",
-        db_->SetOptions(
-            space, {{"write_buffer_size", fmt::format("{}", plan.memtable)},
-                    {"max_bytes_for_level_base", fmt::format("{}", plan.level_base)},
-                    {"level0_slowdown_writes_trigger", fmt::format("{}", plan.level0_slowdown)},
-                    {"level0_stop_writes_trigger", fmt::format("{}", plan.level0_stop)}}));
+    log_failure("RocksDB kept the size of its memtables", db_->SetOptions(space, sizes));
   }
 }
 

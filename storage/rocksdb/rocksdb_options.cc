@@ -19,7 +19,6 @@ namespace {
 
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kMiB = 1024 * kKiB;
-constexpr int kMemtablesPerSpace = 4;
 
 std::optional<rocksdb::CompressionType> parse_compression(std::string_view name) {
   if (name == "none") return rocksdb::kNoCompression;
@@ -109,7 +108,7 @@ MemoryPlan plan_memory(uint64_t cache_bytes) {
 
 // Filters and index stay longer than data, which needs some room beside memtables nevertheless:
 // blocks that are fetched for a write must be there when it runs again.
-static double share_of_filters(uint64_t cache_bytes) {
+double share_of_filters(uint64_t cache_bytes) {
   constexpr uint64_t kForData = 4 * kMiB;
   const uint64_t others = plan_memory(cache_bytes).memtables + kForData;
   const uint64_t rest = cache_bytes - std::min(cache_bytes, others);
@@ -129,14 +128,17 @@ SharedParts make_shared_parts(const EngineOptions& options) {
   // lives, and the writer's own cursor would hold them for ever.
   parts.memtables = std::make_shared<rocksdb::WriteBufferManager>(
       plan_memory(options.cache_bytes).memtables, parts.cache, /*allow_stall=*/false);
-  parts.rate_limiter.reset(rocksdb::NewGenericRateLimiter(limiter_rate(options.compaction_rate)));
+  constexpr int64_t kPeriodMicros = 10'000;  // see limiter_rate()
+  parts.rate_limiter.reset(
+      rocksdb::NewGenericRateLimiter(limiter_rate(options.compaction_rate), kPeriodMicros));
   parts.statistics = rocksdb::CreateDBStatistics();
   parts.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return parts;
 }
 
+// What the limiter has left of one period it keeps when the rate is lowered: no more than 86 MB.
 int64_t limiter_rate(uint64_t bytes_per_second) {
-  constexpr uint64_t kUnlimited = 1ull << 40;
+  constexpr uint64_t kUnlimited = 1ull << 33;
   return static_cast<int64_t>(bytes_per_second == 0 ? kUnlimited
                                                     : std::min(bytes_per_second, kUnlimited));
 }

@@ -16,6 +16,9 @@
 
 namespace ingot::storage {
 
+// How many memtables a space may have, the one that is written to among them.
+inline constexpr int kMemtablesPerSpace = 4;
+
 // How the memory number is divided, all in bytes. Memtables are charged to the cache, so the
 // cache is the whole of it and they are a share of the cache.
 struct MemoryPlan {
@@ -28,6 +31,9 @@ struct MemoryPlan {
   uint64_t readahead = 0;   // of a compaction, for each of its files; beside the cache
 };
 MemoryPlan plan_memory(uint64_t cache_bytes);
+
+// How much of the cache filters and indexes keep before data is evicted for them.
+double share_of_filters(uint64_t cache_bytes);
 
 // What all spaces share and what can be changed while the engine runs. Thread safe.
 struct SharedParts {

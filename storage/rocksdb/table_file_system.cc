@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -100,7 +101,8 @@ class TableFile : public FSRandomAccessFile {
 
 class TableFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  using FileSystemWrapper::FileSystemWrapper;
+  TableFileSystem(const std::shared_ptr<FileSystem>& target, const DiskRoom* room)
+      : FileSystemWrapper(target), room_(room) {}
 
   const char* Name() const override { return "ingot.tables"; }
 
@@ -125,16 +127,32 @@ class TableFileSystem : public rocksdb::FileSystemWrapper {
                            std::unique_ptr<FSWritableFile>* result,
                            IODebugContext* debug) override {
     IOStatus status = target()->NewWritableFile(path, options, result, debug);
-    if (status.ok() && path.ends_with(".sst")) *result = for_table(std::move(*result));
+    if (!status.ok() || !path.ends_with(".sst")) return status;
+    *result = leaving_room(for_table(std::move(*result)), path, room_);
     return status;
   }
+
+  IOStatus GetFreeSpace(const std::string& path, const IOOptions& options, uint64_t* bytes,
+                        IODebugContext* debug) override {
+    IOStatus status = target()->GetFreeSpace(path, options, bytes, debug);
+    if (status.ok() && (room_->is_ample || is_half_free(path))) *bytes = UINT64_MAX;
+    return status;
+  }
+
+ private:
+  static bool is_half_free(const std::string& path) {
+    struct statvfs disk {};
+    return statvfs(path.c_str(), &disk) == 0 && disk.f_bavail >= disk.f_blocks / 2;
+  }
+
+  const DiskRoom* const room_;
 };
 
 }  // namespace
 
 std::shared_ptr<rocksdb::FileSystem> make_table_file_system(
-    std::shared_ptr<rocksdb::FileSystem> target) {
-  return std::make_shared<TableFileSystem>(std::move(target));
+    std::shared_ptr<rocksdb::FileSystem> target, const DiskRoom* room) {
+  return std::make_shared<TableFileSystem>(std::move(target), room);
 }
 
 rocksdb::ReadTier read_tier(Tier tier) {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "storage/rocksdb/flush_gate.h"
+
 namespace ingot::storage {
 namespace {
 
@@ -20,7 +22,8 @@ class FileOfTable : public rocksdb::FSWritableFileOwnerWrapper {
   using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
 
   void SetWriteLifeTimeHint(rocksdb::Env::WriteLifeTimeHint hint) override {
-    const bool flushed = GetIOPriority() == rocksdb::Env::IO_HIGH;
+    // The priority is that of a start, which flushes what the logs held.
+    const bool flushed = on_flush_thread() || GetIOPriority() == rocksdb::Env::IO_HIGH;
     const Kind young = flushed ? Kind::kLevel0 : Kind::kBelowLevel0;
     next_table = hint == rocksdb::Env::WLTH_MEDIUM ? young : Kind::kDeep;
     FSWritableFileOwnerWrapper::SetWriteLifeTimeHint(hint);

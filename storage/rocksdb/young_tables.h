@@ -26,8 +26,8 @@ struct DividedTables {
 void divide_tables(rocksdb::ColumnFamilyOptions* cf, DividedTables tables);
 
 // RocksDB's public headers show a factory nothing of the table that is begun. How long its file is
-// expected to live tells the level, and its priority whether a memtable is flushed; both are told
-// before on the same thread.
+// expected to live tells the level, and its thread or its priority whether a memtable is flushed;
+// all that is told before on the same thread.
 std::unique_ptr<rocksdb::FSWritableFile> for_table(std::unique_ptr<rocksdb::FSWritableFile> file);
 
 }  // namespace ingot::storage

@@ -73,3 +73,19 @@ def test_min_free_disk_and_config_set(engine):
         assert client.call("DEL", "k").value == 1
         assert client.call("CONFIG", "SET", "min-free-disk", 0) == OK
         eventually(lambda: not refusal(client), NOTICED_WITHIN_SECONDS, "writes are taken again")
+
+
+def test_what_is_refused_takes_no_space(engine, rng):
+    """A large value is stored while it arrives: those that were refused filled the disk."""
+    def written():
+        with open(f"/proc/{server.process.pid}/io") as figures:
+            return int(dict(line.split(": ") for line in figures)["wchar"])
+
+    with ingot(engine, max_disk="20mb") as server, server.client(timeout=30) as client:
+        for number in range(40):
+            client.call("SET", f"filler:{number}", rng.randbytes(MB))
+        eventually(lambda: refusal(client), NOTICED_WITHIN_SECONDS, "writes are refused")
+        before = written()
+        for _ in range(10):
+            assert b"max-disk" in client.call("SET", "large", bytes(5 * MB)).value
+        assert written() - before < 25 * MB  # flushes and compactions may be under way

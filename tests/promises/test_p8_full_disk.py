@@ -4,17 +4,21 @@ until there is space, and nothing acknowledged is lost or mixed up.
 A small tmpfs stands in for the disk, so this needs the right to mount one.
 """
 
+import contextlib
 import os
 import pathlib
 import subprocess
 import threading
+import time
 
 import pytest
-from harness import OK, eventually, info, ingot
+from harness import OK, Crew, eventually, info, ingot
 from support.servers import Server, self_check
 
 HEALED_WITHIN_SECONDS = 15
 MEMBERS = 300
+MB = 1 << 20
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def mounted(path):
@@ -150,3 +154,74 @@ def test_a_disk_that_fills_while_all_files_are_written_anew(engine, small_disk, 
         server.restart(kill=True)
         with server.client(timeout=60) as client:
             assert is_whole() and client.call("DBSIZE").value == len(values) + 1
+
+
+def test_a_compaction_that_finds_no_room_leaves_some_to_logs_and_flushes(small_disk, rng):
+    """One that took the last byte stopped RocksDB, for a log that then found none; and until as much was free as all
+    compactions wanted, DEL was refused."""
+    options = {"engine": "rocksdb", "min-free-disk": 0, "compression": "none"}
+    server = Server.ingot(options=options, directory=small_disk)
+    server.log_path = pathlib.Path(f"{small_disk}.log")
+    ballast = small_disk / "ballast"
+
+    def free():
+        return os.statvfs(small_disk).f_bavail * PAGE
+
+    def rewrite():
+        """How it ended, and the least that was free."""
+        assert client.call("BGREWRITEAOF").kind == "simple"
+        least = free()
+        while info(client, "persistence")["aof_rewrite_in_progress"] == "1":
+            least = min(least, free())
+        return info(client, "persistence")["aof_last_bgrewrite_status"], least
+
+    with server, server.client(timeout=60) as client:
+        for i in range(1200):
+            assert client.call("SET", f"value:{i}", rng.randbytes(20_000)) == OK
+        assert rewrite()[0] == "ok"
+        client.call("CONFIG", "SET", "compaction-rate", "8mb")
+        with ballast.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, free() - 26 * MB)  # it takes 24
+        ended, least = rewrite()
+        assert ended == "err" and 4 * MB < least < 12 * MB
+        assert client.call("DEL", "value:0").value == 1
+        ballast.unlink()
+        eventually(lambda: rewrite()[0] == "ok", HEALED_WITHIN_SECONDS, "a rewriting that succeeds")
+
+
+def test_a_disk_that_stays_nearly_full(small_disk, rng):
+    """Somebody else takes what compactions would need: whoever deletes is served all the time, nobody else fills the rest."""
+    options = {"engine": "rocksdb", "min-free-disk": "16mb", "maxmemory": "32mb", "compression": "none"}
+    server = Server.ingot(options=options, directory=small_disk)
+    server.log_path = pathlib.Path(f"{small_disk}.log")
+    kept_free = 20 * MB
+    ballast = small_disk / "ballast"
+
+    def free():
+        return os.statvfs(small_disk).f_bavail * PAGE
+
+    def hold(stop):
+        with ballast.open("wb") as file:
+            taken = 0
+            while not stop.wait(0.05):
+                taken = max(0, taken + free() - kept_free)
+                os.truncate(file.fileno(), taken)
+                with contextlib.suppress(OSError):
+                    if taken > 0:
+                        os.posix_fallocate(file.fileno(), 0, taken)
+
+    with server, server.client(timeout=60) as client:
+        for i in range(3000):
+            client.call("SET", f"value:{i}", rng.randbytes(20_000))
+        with Crew() as crew:
+            crew.add(hold, crew.stop)
+            end = time.monotonic() + 10
+            deleted = tried = 0
+            while time.monotonic() < end:
+                client.call("SET", f"value:{rng.randrange(3000)}", rng.randbytes(20_000))
+                client.call("SET", "large", bytes(5 * MB))
+                for i in range(20):
+                    tried += 1
+                    deleted += not refused(client.call("DEL", f"value:{rng.randrange(3000)}"))
+            assert deleted > 0.8 * tried, f"{deleted} of {tried} DELs were served, {free() // MB} MB are free"
+        assert server.stop() == 0

@@ -44,6 +44,30 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("LogLedger: a log has room for the write under way though others take what is given up") {
+  TemporaryDirectory directory;
+  LogLedger ledger(directory.file(""));
+  bool is_full = false;
+  uint64_t allocated = 0;  // of the newest log
+  const LogLedger::Disk disk = {.sync = [] { return Status(); },
+                                .allocate =
+                                    [&](uint64_t offset, uint64_t bytes) {
+                                      if (is_full) return Status(Status::Code::kNoSpace, "full");
+                                      allocated = offset + bytes;
+                                      return Status();
+                                    },
+                                .cut =
+                                    [&](uint64_t) {
+                                      is_full = true;
+                                      return Status();
+                                    }};
+  (void)ledger.begin(1, disk);
+  REQUIRE(ledger.make_room(1000).ok());
+  allocated = 0;
+  (void)ledger.begin(2, disk);
+  CHECK(allocated >= 1000);
+}
+
 TEST_CASE("LogLedger: bytes go into a log when those before it are on stable storage") {
   TemporaryDirectory directory;
   LogLedger ledger(directory.file(""));

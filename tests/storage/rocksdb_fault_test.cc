@@ -214,6 +214,17 @@ TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading
   CHECK(engine->scan(kMeta) == Records{{"before", "v"}, {"later", "v"}});
 }
 
+TEST_CASE("RocksDB: who gives way to a slow disk leaves room for others in memory") {
+  FaultyEngine engine;
+  engine.set_faults("slow-sync");
+  // Several times what memtables may take.
+  for (size_t i = 0; i < 96; ++i) {
+    (*engine)->give_way();
+    REQUIRE(engine->put(kMeta, fmt::format("{:04}", i), noise(64 << 10, i)).ok());
+  }
+  CHECK((*engine)->stats().stall_micros < 10'000);
+}
+
 TEST_CASE("RocksDB: whichever call to the disk fails, nothing acknowledged is lost") {
   const bool full = GENERATE(true, false);
   rocksdb::IOStatus failure = full ? rocksdb::IOStatus::NoSpace("No space left on device")

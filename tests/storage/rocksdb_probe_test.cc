@@ -2,7 +2,9 @@
 #include <rocksdb/db.h>
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "storage/no_wait_reads.h"
 #include "tests/storage/test_engine.h"
@@ -93,10 +95,32 @@ TEST_CASE("RocksDB: filters answer for absent keys without reading data") {
   REQUIRE(engine->compact(kMeta, {}).ok());
   engine.reopen();
   // One disk read for each block of filters that a key needs; then memory knows.
-  for (int i = 0; i < 20'000; i += 10) engine.get(kMeta, "x" + key_of(i));
+  for (int i = 0; i < 20'000; i += 10) engine.get(kMeta, key_of(i) + "x");
   int absent = 0;
-  for (int i = 0; i < 20'000; i += 10) absent += engine.peek(kMeta, "x" + key_of(i)) == "<absent>";
+  for (int i = 0; i < 20'000; i += 10) absent += engine.peek(kMeta, key_of(i) + "x") == "<absent>";
   CHECK(absent >= 1980);
+}
+
+TEST_CASE("RocksDB: a start reads filters and indexes by itself, and no data") {
+  TestEngine engine("rocksdb");
+  for (int i = 0; i < 40'000; ++i) REQUIRE(engine.put(kMeta, key_of(i), value_of(i)).ok());
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  engine.reopen();
+  const auto known_absent = [&] {
+    int absent = 0;
+    for (int i = 0; i < 40'000; i += 20) {
+      absent += engine.peek(kMeta, key_of(i) + "x") == "<absent>";
+    }
+    return absent;
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (known_absent() < 1980 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(known_absent() >= 1980);
+  CHECK(engine.peek(kMeta, key_of(1)) == "<miss>");
+  for (int i = 0; i < 20; ++i) engine.reopen();  // it may be under way
+  CHECK(engine.get(kMeta, key_of(1)) == value_of(1));
 }
 
 TEST_CASE("RocksDB: many records are looked up at once, as far as memory knows them") {

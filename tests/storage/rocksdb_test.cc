@@ -108,6 +108,23 @@ TEST_CASE("RocksDB: flush and compaction keep to the rate, which changes while t
   CHECK(seconds_of([&] { REQUIRE(engine->flush().ok()); }) < 0.4);
 }
 
+TEST_CASE("RocksDB: a rate takes effect where there was none") {
+  constexpr int64_t kMegabyte = 1 << 20;
+  const SharedParts parts = make_shared_parts(TestEngine::small_options());
+  rocksdb::RateLimiter& limiter = *parts.rate_limiter;
+  // As RocksDB does, until `bytes` have been granted.
+  const auto take = [&](int64_t bytes) {
+    while (bytes > 0) {
+      const int64_t piece = std::min({bytes, kMegabyte, limiter.GetSingleBurstBytes()});
+      limiter.Request(piece, rocksdb::Env::IO_LOW, nullptr);
+      bytes -= piece;
+    }
+  };
+  take(kMegabyte);
+  limiter.SetBytesPerSecond(limiter_rate(200 * kMegabyte));
+  CHECK(seconds_of([&] { take(200 * kMegabyte); }) > 0.4);
+}
+
 TEST_CASE("RocksDB: the log that a start reads again is bounded, whatever the memory") {
   for (uint64_t cache = 16 << 20; cache <= 64ull << 30; cache *= 4) {
     CHECK(plan_memory(cache).wal_max <= 256 << 20);
