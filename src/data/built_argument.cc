@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "src/data/change_stream.h"
+#include "src/data/collector.h"
 #include "src/data/reader_pool.h"
 #include "src/data/store.h"
+#include "src/settings/config.h"
 #include "src/types/string_value.h"
 #include "storage/overlay.h"
 
@@ -17,14 +19,19 @@ void BuiltArgument::write(std::string piece, std::move_only_function<void(bool o
   auto task = [self = shared_from_this(), piece = std::move(piece),
                ready = std::move(ready)]() mutable {
     self->take(piece);
-    const bool ok = self->string_->status().ok();
+    const bool ok = self->failure_.ok() && self->string_->status().ok();
     self->thread_.post([ready = std::move(ready), ok]() mutable { ready(ok); });
   };
   // A write may wait for an fsync.
   services_.readers.submit(std::move(task), Work::kLong);
 }
 
+// Its command will be refused, and the disk needs the space.
 void BuiltArgument::take(std::string_view piece) {
+  if (services_.collector.is_space_short(services_.config.settings()->dir)) {
+    failure_ = {storage::Status::Code::kNoSpace, "the disk has no space for it"};
+  }
+  if (!failure_.ok()) return;
   if (!string_) {
     string_.emplace(services_);
     part_ = services_.changes.begin_part();
@@ -47,6 +54,7 @@ void BuiltArgument::take(std::string_view piece) {
 }
 
 storage::Status BuiltArgument::status() const {
+  if (!failure_.ok()) return failure_;
   if (string_ && !string_->status().ok()) return string_->status();
   if (received_ == length_) return {};
   return {storage::Status::Code::kIo, "a large argument was not received completely"};

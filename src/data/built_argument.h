@@ -51,6 +51,7 @@ class BuiltArgument final : public net::ArgumentSink,
   net::IoThread& thread_;
   const uint64_t length_;
   // By one pool task at a time, then by the command:
+  storage::Status failure_;
   std::optional<BuiltCollection> string_;
   uint64_t received_ = 0;
   std::string partial_;  // the beginning of the next chunk

@@ -87,6 +87,7 @@ void BuiltCollection::flush() {
 }
 
 void BuiltCollection::write_batch() {
+  services_.store.engine().give_way();
   status_ = services_.store.engine().write(*batch_, durability_);
   batch_->clear();
   batch_records_ = 0;

@@ -33,15 +33,25 @@ constexpr uint64_t kComparedKeysMax = 4 * SeenNames::kSureNamesMax;
 constexpr size_t kAuxMax = 256;
 constexpr size_t kAuxBytesMax = 4096;
 
-types::rdb::StoreLimits limits_of(const settings::Settings& settings) {
-  return {.hash = {.inline_max_bytes = settings.inline_max_bytes,
-                   .listpack_entries_max = settings.hash_max_listpack_entries,
-                   .listpack_value_max = settings.hash_max_listpack_value},
-          .set = {.inline_max_bytes = settings.inline_max_bytes,
-                  .intset_entries_max = settings.set_max_intset_entries},
-          .sorted_set = {.inline_max_bytes = settings.inline_max_bytes,
-                         .listpack_entries_max = settings.zset_max_listpack_entries,
-                         .listpack_value_max = settings.zset_max_listpack_value}};
+types::rdb::StoreLimits packed_limits(const settings::Settings& settings,
+                                      const RdbLoadOptions& options) {
+  types::rdb::StoreLimits limits{
+      .hash = {.inline_max_bytes = settings.inline_max_bytes,
+               .listpack_entries_max = settings.hash_max_listpack_entries,
+               .listpack_value_max = settings.hash_max_listpack_value},
+      .set = {.inline_max_bytes = settings.inline_max_bytes,
+              .intset_entries_max = settings.set_max_intset_entries},
+      .sorted_set = {.inline_max_bytes = settings.inline_max_bytes,
+                     .listpack_entries_max = settings.zset_max_listpack_entries,
+                     .listpack_value_max = settings.zset_max_listpack_value}};
+  if (options.keep_packing) limits.sorted_set.listpack_entries_max = UINT64_MAX;
+  return limits;
+}
+
+types::rdb::StoreLimits unpacked_limits(types::rdb::StoreLimits limits,
+                                        const RdbLoadOptions& options) {
+  if (options.keep_packing) limits.sorted_set.listpack_entries_max = 0;
+  return limits;
 }
 
 // Nine characters of six bits, and ten bits of a version.
@@ -74,7 +84,8 @@ class RdbLoader::Impl {
       : services_(services),
         databases_(databases),
         options_(options),
-        limits_(limits_of(*services.config.settings())),
+        limits_(packed_limits(*services.config.settings(), options)),
+        unpacked_limits_(unpacked_limits(limits_, options)),
         filling_(services, databases) {}
 
   bool feed(std::string_view bytes);
@@ -113,6 +124,7 @@ class RdbLoader::Impl {
   const int databases_;
   const RdbLoadOptions options_;
   const types::rdb::StoreLimits limits_;
+  const types::rdb::StoreLimits unpacked_limits_;  // of values that come element by element
   Filling filling_;
   std::string held_;   // of earlier feeds: the beginning of what could not be taken yet
   size_t wanted_ = 0;  // bytes behind held_ before which trying again is in vain
@@ -325,7 +337,7 @@ bool RdbLoader::Impl::take_key(ObjectType type, Input& in) {
   const bool kept = !expire_ms_ || options_.keep_expired || *expire_ms_ >= now_ms;
   place_.emplace(RdbPlace{.services = services_,
                           .filling = filling_,
-                          .limits = limits_,
+                          .limits = unpacked_limits_,
                           .db = db_,
                           .key = key_,
                           // 0 stands for a key that does not expire.

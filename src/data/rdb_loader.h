@@ -25,6 +25,9 @@ namespace ingot::data {
 struct RdbLoadOptions {
   // Of a replica, whose master tells when they go. Else keys that have expired are left out.
   bool keep_expired = false;
+  // Of a replica: sorted sets are packed where its master's are, whatever the limits: a packed one
+  // has no -0. Else the limits of this server decide.
+  bool keep_packing = false;
 };
 
 class RdbLoader {

@@ -27,6 +27,8 @@ namespace {
 constexpr uint64_t kPendingMax = 64 << 10;
 constexpr size_t kPendingBytesMax = 4 << 20;
 constexpr uint64_t kPendingMs = 2'000;
+// With `key-count estimate`: a disk that takes so long has better things to do, its merges.
+constexpr uint64_t kPendingMsOfEstimate = 100;
 // How long reads are measured before it is told from their rate that they will be behind, and when
 // that begins anew.
 constexpr uint64_t kMeasuredMinMs = 100;
@@ -88,7 +90,9 @@ bool Settling::keeps_up(const OverwrittenBatch& batch) const {
   if (pending > kPendingMax || bytes_ + batch.bytes > kPendingBytesMax) return false;
   const uint64_t measured_ms = ms_since(measured_since_);
   if (under_way_ == 0 || measured_ms < kMeasuredMinMs) return true;
-  return pending * measured_ms <= kPendingMs * (measured_reads_ + 1);
+  const bool exact = services_.data.config.settings()->key_count == settings::KeyCount::kExact;
+  const uint64_t pending_ms = exact ? kPendingMs : kPendingMsOfEstimate;
+  return pending * measured_ms <= pending_ms * (measured_reads_ + 1);
 }
 
 void Settling::add(std::shared_ptr<const data::View> view, std::vector<types::Unread> keys) {

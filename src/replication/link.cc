@@ -168,8 +168,8 @@ bool Link::take_all(const Position& place) {
   const auto transfer = connection_.begin_transfer();
   if (!transfer.error.empty()) return fail(transfer.error);
   const auto databases = static_cast<int>(services_.data.store.databases().map->size());
-  const auto loader = std::make_shared<data::RdbLoader>(services_.data, databases,
-                                                        data::RdbLoadOptions{.keep_expired = true});
+  const auto loader = std::make_shared<data::RdbLoader>(
+      services_.data, databases, data::RdbLoadOptions{.keep_expired = true, .keep_packing = true});
   {
     std::lock_guard lock(mutex_);
     figures_.transfer_bytes = transfer.bytes;

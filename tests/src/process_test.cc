@@ -203,6 +203,7 @@ TEST_CASE("when growing is refused") {
         .free_bytes = free_bytes, .total_bytes = total_bytes, .headroom_bytes = 10};
     return growing_refusal(settings, figures, was_short).has_value();
   };
+  CHECK(growing_refusal(settings, {.free_bytes = 1000, .lacks_room = true}, false));
   CHECK(refused(9, 1000, false));
   CHECK_FALSE(refused(10, 1000, false));
   CHECK(refused(19, 1000, true));

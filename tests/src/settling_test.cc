@@ -252,6 +252,25 @@ TEST_CASE("a flushed database is not settled any more", "[exec][settling]") {
         "+OK\r\n+OK\r\n:2\r\n");
 }
 
+TEST_CASE("reads of a slow disk are given up soon where an estimate will do", "[exec][settling]") {
+  ColdServer cold;
+  InProcessClient client(cold.server());
+  CHECK(client.run({"CONFIG", "SET", "key-count", "estimate"}) == "+OK\r\n");
+  client.pipeline(sets(10));
+  cold.make_cold();
+  cold.disk().disk_reads.close();
+  client.pipeline(sets(4));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  client.run({"SET", "k5", "v"});
+  cold.disk().disk_reads.open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK_FALSE(cold.counts().settled);
+  cold.server().now_ms += 2'000;
+  client.run({"DEL", "k1"});
+  REQUIRE(cold.settles());
+  CHECK(cold.counts().keys == 9);
+}
+
 TEST_CASE("reads that fall behind are given up, and the keys are counted", "[exec][settling]") {
   constexpr int kKeys = 70'000;  // more than may be open
   constexpr int kOld = 1'000;
