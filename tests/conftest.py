@@ -16,6 +16,7 @@ ABOVE_THE_ENGINE = re.compile(
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "full: takes long, or needs much installed: only with INGOT_TEST_FULL=1")
+    config.addinivalue_line("markers", "timed: fails when somebody waits for a second or less, so no other test may run beside it")
 
 
 def pytest_report_header():

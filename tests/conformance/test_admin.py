@@ -1,6 +1,7 @@
 """What an operator and test suites ask of a server: MEMORY, BGREWRITEAOF, WAITAOF, DEBUG POPULATE, MODULE, and what is
 counted and removed on the way. Replies that must be equal stand in cases/; here is what needs more than one reply."""
 
+import os
 import re
 import threading
 import time
@@ -136,9 +137,9 @@ def test_bgrewriteaof_needs_space(engine):
 
 @only_ingot
 def test_a_stop_does_not_wait_for_a_rewriting(engine):
-    options = {"compaction-rate": "1mb", "maxmemory": "64mb"}
-    with Server.ingot(engine, options) as server, server.client(timeout=60) as client:
-        client.pipeline([("SET", f"k{i}", i.to_bytes(4, "big") * 2500) for i in range(4000)])
+    with Server.ingot(engine, {"maxmemory": "64mb"}) as server, server.client(timeout=60) as client:
+        client.pipeline([("SET", f"k{i}", os.urandom(10_000)) for i in range(4000)])
+        assert client.call("CONFIG", "SET", "compaction-rate", "1mb") == OK
         assert client.call("BGREWRITEAOF").kind == "simple"
         running = client.call("BGREWRITEAOF")
         in_progress = Reply("error", b"ERR Background append only file rewriting already in progress")
@@ -208,6 +209,7 @@ def test_waitaof_errors(empty_pair):
 # --- DEBUG POPULATE
 
 
+@pytest.mark.timed
 def test_populate_leaves_others_their_turn(empty_pair):
     count = 200_000 if not self_check() else 2000
     filler, other = (empty_pair.servers[1].client(timeout=120) for _ in range(2))

@@ -146,6 +146,7 @@ def test_silent_clients_are_closed(server):
         assert 5 < time.monotonic() - begin < 25
 
 
+@pytest.mark.timed
 def test_many_scrapers_under_load(server):
     """A dozen that scrape all the time and some that never read: nobody's commands wait for them, and memory stays."""
     port, stop = server.options["metrics-port"], threading.Event()

@@ -84,8 +84,8 @@ def test_certificates_rotate_under_handshakes(server, certificates):  # noqa: F8
         return come
 
     def talks_nonsense():
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-            connection.sendall(os.urandom(200))
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(os.urandom(200))  # which may begin like a long record, and is waited for
             connection.recv(100)
 
     stays = tls_client(server, certificates, "client")
@@ -149,6 +149,7 @@ class Others:
                 self.worst[name] = max(self.worst.get(name, 0.0), time.monotonic() - began)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("how", ["nothing", "one byte", "byte for byte", "all but the end"])
 def test_handshakes_that_do_not_end(server, certificates, how):  # noqa: F811
     others = Others(server, certificates)
@@ -182,6 +183,7 @@ def test_handshakes_that_do_not_end(server, certificates, how):  # noqa: F811
         time.sleep(0.1)
 
 
+@pytest.mark.timed
 def test_handshakes_that_all_begin_at_once(server, certificates):  # noqa: F811
     """Each costs a millisecond of an I/O thread: the others there do not wait for all of them."""
     others = Others(server, certificates)

@@ -42,6 +42,7 @@ def work(server, name, stop):
             assert not any(reply.is_error() for reply in client.pipeline(commands)), name
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(180)
 @pytest.mark.parametrize("limits", ["the usual ones", "none"])
 def test_who_never_reads_costs_nobody_anything(engine, limits):

@@ -116,6 +116,7 @@ def longest_wait_ms(server, work):
     return max(took)
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(240)
 @pytest.mark.parametrize("kind", CHANGES)
 def test_nobody_waits_for_a_large_change(engine, kind):
@@ -150,6 +151,7 @@ def busy(server, kind, stop):
             client.call(*undo)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("kind", ["zset", "set", "list"])
 def test_a_collection_that_changes_all_the_time(engine, kind):
     """Those who change it wait for the removal in the end; others never do."""
@@ -169,6 +171,7 @@ def test_a_collection_that_changes_all_the_time(engine, kind):
         assert wait_ms < LONGEST_WAIT_MS[engine]
 
 
+@pytest.mark.timed
 def test_a_store_whose_sources_change_all_the_time(engine):
     """SORT with BY and GET reads keys that its arguments do not name, and sees one state of them."""
     count = 20_000

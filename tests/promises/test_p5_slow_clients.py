@@ -53,6 +53,7 @@ def test_hot_records_give_back_what_clients_come_to_need(engine):
         eventually(lambda: capacity() > alone - 3 * MB, 10, "they have it again")
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(120)
 def test_clients_that_never_read_large_values(engine):
     with limited(engine) as (server, memory), server.client() as good:
@@ -76,6 +77,7 @@ def test_clients_that_never_read_large_values(engine):
         memory.check("after they left")
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(120)
 def test_a_pipeline_of_gets_that_is_never_read(engine, rng):
     """The server stops reading it; then everything comes, in order."""

@@ -40,6 +40,7 @@ def subscribers(server, count, channel):
     return clients
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(120)
 def test_subscribers_that_never_read_are_cut(engine):
     with limited(engine) as (server, memory), server.client() as client, server.client() as good:
@@ -107,6 +108,7 @@ def test_large_messages_to_many(engine):
             listener.close()
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(180)
 def test_two_thousand_subscribers(engine):
     with limited(engine, maxclients=4000) as (server, memory), server.client() as client:
@@ -223,6 +225,7 @@ def test_thousands_of_patterns(engine):
         memory.check("thousands of patterns")
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(120)
 def test_a_client_with_very_many_subscriptions_leaves(engine):
     with limited(engine) as (server, memory), server.client() as client:

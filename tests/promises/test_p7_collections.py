@@ -21,6 +21,7 @@ def cold(server):
     return server.client(timeout=60)
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(240)
 @pytest.mark.parametrize("kind", TYPES)
 def test_space_of_a_dropped_collection(engine, kind):

@@ -54,6 +54,7 @@ def make_cold(server, size):
     return server.client(timeout=60)
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(150)
 def test_a_large_string(engine):
     with ingot(engine) as server:
@@ -72,6 +73,7 @@ def test_a_large_string(engine):
         check_space_comes_back(server, LARGE)
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(150)
 @pytest.mark.parametrize("how", ["unlink", "overwrite", "rename over", "expire", "in a block"])
 def test_ways_to_drop_a_large_string(engine, how):
@@ -94,6 +96,7 @@ def test_ways_to_drop_a_large_string(engine, how):
         check_space_comes_back(server, SMALLER)
 
 
+@pytest.mark.timed
 @pytest.mark.seconds(150)
 def test_a_database_of_many_keys(engine):
     """FLUSHDB and SWAPDB of 200,000 keys; another database is not touched."""

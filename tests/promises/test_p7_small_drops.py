@@ -20,13 +20,12 @@ def written(server):
 
 
 def quiet(server):
-    """Waits until the engine has tidied up: a second without work, not merely a start that has not begun with it."""
-    last = -MB
+    """Waits until the engine has tidied up: some seconds without work, for a busy machine may keep it from that for one."""
+    counts = [-MB]
 
     def at_rest():
-        nonlocal last
-        before, last = last, written(server)
-        return last - before < MB
+        counts.append(written(server))
+        return len(counts) > 3 and counts[-1] - counts[-4] < MB
 
     eventually(at_rest, 60, "the engine rests", pause=1.0)
 

@@ -411,6 +411,7 @@ def sealed(body, dump):
     return data + crc.to_bytes(8, "little")
 
 
+@pytest.mark.timed
 def test_very_many_libraries(server):
     """FUNCTION RESTORE of five thousand: others wait no longer than for one of the pool's tasks."""
     with server.client(timeout=120) as client, server.client() as other:

@@ -371,6 +371,7 @@ def test_many_scripts():
         assert b"number_of_cached_scripts:0" in client.call("INFO", "memory").value
 
 
+@pytest.mark.timed
 def test_neighbours_of_a_read_only_script():
     """It runs in the pool: neither writes nor other reads wait for it."""
     with ingot() as server, server.client() as client:

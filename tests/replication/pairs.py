@@ -111,8 +111,30 @@ def differences(master, replica):
                 times = [client.call("PEXPIRETIME", name).value for client in (one, other)]
                 if digests != digests[::-1] or times != times[::-1]:
                     kinds = [client.call("TYPE", name).value for client in (one, other)]
-                    lines.append(f"  {database} {name[:60]!r}: {kinds} {times}")
+                    lines.append(f"  {database} {name[:60]!r}: {kinds} {times} {only_on_one(name, kinds[0], one, other)}")
     return "\n".join(lines[:40])
+
+
+ELEMENTS = {
+    b"list": ["LRANGE", 0, -1],
+    b"set": ["SMEMBERS"],
+    b"zset": ["ZRANGE", 0, -1, "WITHSCORES"],
+    b"hash": ["HGETALL"],
+    b"stream": ["XRANGE", "-", "+"],
+}
+
+
+def only_on_one(name, kind, one, other):
+    """What of a value only one of the two has; a list's order does not show."""
+    if kind not in ELEMENTS:
+        return ""
+    command, *rest = ELEMENTS[kind]
+    step = 2 if kind in (b"zset", b"hash") else 1
+    found = []
+    for client in (one, other):
+        words = [repr(part.value) for part in client.call(command, name, *rest).value or []]
+        found.append({tuple(words[at : at + step]) for at in range(0, len(words), step)})
+    return f"only there {sorted(found[0] - found[1])[:5]}, only here {sorted(found[1] - found[0])[:5]}"
 
 
 def peak_mb(server):

@@ -104,6 +104,7 @@ def test_data_too_large_for_the_replica_leave_its_old_ones(engine, rng, small_di
             replica.kill()
 
 
+@pytest.mark.timed
 def test_disk_of_the_replica_that_hangs_holds_up_nobody_else(engine, tmp_path):
     with Server.ingot(engine, OPTIONS) as master, master.client(timeout=30) as client:
         with with_disk(engine, tmp_path, "replica", None, master) as (replica, disk):

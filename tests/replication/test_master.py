@@ -182,6 +182,27 @@ def test_expiry_of_fields_comes_along(engine):
                     assert asked[0] == asked[1]
 
 
+def test_minus_zero_comes_along(engine):
+    """Redis' packed sorted sets have none; one that was large has, also when it has become small. It may come later, and
+    the limit may have been another when a set was packed."""
+    with master_of(engine) as master, master.client() as client:
+        client.call("ZADD", "zeros", "-0", "b" * 100, "-0", "a")
+        client.call("ZADD", "later", "1", "b" * 100, "1", "a")
+        for key in ("zeros", "later"):
+            client.call("ZREM", key, "b" * 100)
+        client.call("ZADD", "zeros", "-0", "c")
+        client.call("ZADD", "packed", "-0", "a", "1", "b", "2", "c")
+        client.call("CONFIG", "SET", "zset-max-listpack-entries", "2")
+        limit = {"zset-max-listpack-entries": "2"}
+        with follower("ingot", engine, master.port, limit) as replica, replica.client() as there:
+            wait_up(replica)
+            client.call("ZADD", "later", "-0", "a")
+            client.call("ZADD", "packed", "-0", "b")
+            assert_same(master, replica)
+            asked = [["zeros", "c"], ["later", "a"], ["packed", "a"], ["packed", "b"]]
+            assert [there.call("ZSCORE", *words).text() for words in asked] == ["-0", "-0", "0", "0"]
+
+
 def test_stream_lost_on_a_full_disk_costs_a_full_sync_and_no_write(engine, rng):
     """The backlog's directory turns into something that cannot be written to."""
     with master_of(engine, {"repl-backlog-size": "256kb"}) as master:
@@ -406,6 +427,7 @@ def seconds_of_a_change(client):
     return time.monotonic() - begin
 
 
+@pytest.mark.timed
 def test_answers_wait_for_all_who_could_take_over(engine):
     """With write-acks 1 one of two has to have a change; but Sentinel may choose the other."""
     options = {"write-acks": "1", "write-acks-timeout": "2000"}
