@@ -138,8 +138,9 @@ struct EngineStats {
   uint64_t reclaim_freed = 0;      // bytes that the disk got back by that
   uint64_t stall_micros = 0;       // time that writes were held back
   bool writes_stopped = false;     // the engine holds writes back right now
-  // What has to be free on the disk for the engine to write out what it holds in memory: growth
-  // had better stop while there is so much, or nothing that makes room can be written either.
+  // What has to be free on the disk for the engine to write out what it holds in memory and to
+  // rewrite what it rewrites at a time: growth had better stop while there is so much, or what is
+  // deleted then gives nothing back.
   uint64_t headroom_bytes = 0;
   uint64_t make_room_bytes = 0;  // what has to be free for make_room(), which takes some first
   bool lacks_room = false;       // what would give space back finds too little to begin with

@@ -37,8 +37,7 @@ class RocksdbSnapshot : public Snapshot {
 };
 
 constexpr size_t kMiB = 1 << 20;
-constexpr uint64_t kRecoveryBytes = 4 * kMiB;           // that one needs besides what it flushes
-constexpr uint64_t kReserveBytes = 2 * kRecoveryBytes;  // that compactions leave besides
+constexpr uint64_t kRecoveryBytes = 4 * kMiB;  // that one needs besides what it flushes
 // A flush that begins later than this after a recovery did is a part of it.
 constexpr std::chrono::milliseconds kRecoveryBegins{100};
 constexpr std::chrono::seconds kFlushWait{5};  // as long as a recovery may wait for one to begin

@@ -86,6 +86,7 @@ class RocksdbEngine : public Engine {
   void wake_flush_waiters();
   Status probe_room_to_recover() const;
   bool lacks_room(Space space) const;
+  uint64_t largest_compaction() const;
   std::unordered_map<std::string, std::string> level0_triggers() const;
   void set_level0_triggers();
   // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
@@ -109,7 +110,9 @@ class RocksdbEngine : public Engine {
   const std::function<void(const std::string&)> on_log_;
   LogLedger ledger_;  // thread safe
   FlushGate gate_;    // thread safe
-  DiskRoom room_;     // thread safe
+  // What compactions leave besides room for what is in memory; twice what a recovery needs.
+  static constexpr uint64_t kReserveBytes = 8 << 20;
+  DiskRoom room_;  // thread safe
   // Used by db_ until it is closed.
   std::unique_ptr<rocksdb::Env> env_;  // null: the machine's own
   std::unique_ptr<rocksdb::Env> log_env_;

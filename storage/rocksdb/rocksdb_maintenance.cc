@@ -83,12 +83,29 @@ EngineStats RocksdbEngine::stats() const {
   stats.reclaim_freed = reclaim_freed_;
   stats.stall_micros = tickers.getTickerCount(rocksdb::STALL_MICROS);
   stats.writes_stopped = property(Property::kIsWriteStopped) != 0;
-  constexpr uint64_t kCompactionBytes = 16 << 20;  // enough for what deletes leave behind
-  stats.headroom_bytes = stats.memtable_bytes + kCompactionBytes;
+  stats.headroom_bytes = stats.memtable_bytes + kReserveBytes + largest_compaction();
   constexpr uint64_t kTableBytes = 4 << 20;  // what tables take beside what is in memory
   stats.make_room_bytes = stats.memtable_bytes + kTableBytes;
   stats.lacks_room = lack_room_;
   return stats;
+}
+
+// What the largest compaction that may come next writes before it gives anything back.
+uint64_t RocksdbEngine::largest_compaction() const {
+  constexpr uint64_t kLeast = 8 << 20;  // enough for what deletes leave behind
+  const MemoryPlan memory = plan_memory(shared_.cache->GetCapacity());
+  const TablePlan tables = plan_tables(memory, shared_.disk_bytes);
+  uint64_t bytes = tables.compaction + 4 * tables.table;
+  for (rocksdb::ColumnFamilyHandle* space : handles_) {
+    uint64_t level0_files = 0;
+    std::string text;
+    if (db_->GetProperty(space, rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0", &text)) {
+      level0_files = std::strtoull(text.c_str(), nullptr, 10);
+    }
+    bytes = std::max(bytes, tables.level_base + level0_files * memory.memtable);
+  }
+  const uint64_t live = property_of_all_spaces(rocksdb::DB::Properties::kLiveSstFilesSize);
+  return std::max(kLeast, std::min(bytes, live));
 }
 
 std::vector<EngineLevel> RocksdbEngine::levels() const {
@@ -161,7 +178,8 @@ void RocksdbEngine::set_cache_bytes(uint64_t bytes) {
               db_->SetDBOptions({{"max_total_wal_size", fmt::format("{}", plan.wal_max)}}));
   std::unordered_map<std::string, std::string> sizes = level0_triggers();
   sizes["write_buffer_size"] = std::to_string(plan.memtable);
-  sizes["max_bytes_for_level_base"] = std::to_string(plan.level_base);
+  sizes["max_bytes_for_level_base"] =
+      std::to_string(plan_tables(plan, shared_.disk_bytes).level_base);
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
     log_failure("RocksDB kept the size of its memtables", db_->SetOptions(space, sizes));
   }

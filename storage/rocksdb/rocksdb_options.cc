@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -84,6 +85,11 @@ rocksdb::BlockBasedTableOptions make_table_options(Space space, const EngineOpti
   return table;
 }
 
+// As large as the level 0 that is merged into it, so that each byte is rewritten few times.
+uint64_t level_base(const MemoryPlan& plan) {
+  return std::max<uint64_t>(64 * kMiB, kMemtablesPerSpace * plan.memtable);
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(uint64_t cache_bytes) {
@@ -91,18 +97,27 @@ MemoryPlan plan_memory(uint64_t cache_bytes) {
   // Bounded for what a start after a crash has to read again: some ten milliseconds for a megabyte.
   plan.memtables = std::clamp<uint64_t>(cache_bytes / 4, 4 * kMiB, 256 * kMiB);
   plan.memtable = plan.memtables / kMemtablesPerSpace;
-  // As large as the level 0 that is merged into it, so that each byte is rewritten few times.
-  plan.level_base = std::max<uint64_t>(64 * kMiB, kMemtablesPerSpace * plan.memtable);
   // RocksDB slows writes down further with each table that comes meanwhile, to next to nothing.
   // Small tables may wait in greater number for a merge that takes as long as ever; but what is
   // pinned of each must leave room in the cache.
   constexpr uint64_t kCacheOfTable = 768 * kKiB;
   plan.level0_slowdown = static_cast<int>(std::clamp<uint64_t>(
-      std::min(plan.level_base / plan.memtable, cache_bytes / kCacheOfTable), 20, 48));
+      std::min(level_base(plan) / plan.memtable, cache_bytes / kCacheOfTable), 20, 48));
   plan.level0_stop = plan.level0_slowdown + 16;
   plan.wal_max = std::max<uint64_t>(64 * kMiB, plan.memtables);
   // A dozen files at once: 2 MB for each doubled what a server of 32 MB took in all.
   plan.readahead = std::clamp<uint64_t>(cache_bytes / 256, 256 * kKiB, 2 * kMiB);
+  return plan;
+}
+
+TablePlan plan_tables(const MemoryPlan& memory, uint64_t disk_bytes) {
+  // RocksDB's own ratio. Files grow with depth: few open files at a terabyte, small steps where
+  // compaction is busy.
+  constexpr uint64_t kTablesOfCompaction = 25;
+  TablePlan plan;
+  plan.compaction = std::clamp<uint64_t>(disk_bytes / 20, 16 * kMiB, 800 * kMiB);
+  plan.table = std::max<uint64_t>(2 * kMiB, plan.compaction / kTablesOfCompaction);
+  plan.level_base = std::min(level_base(memory), std::max(memory.memtables, disk_bytes / 16));
   return plan;
 }
 
@@ -131,6 +146,9 @@ SharedParts make_shared_parts(const EngineOptions& options) {
   constexpr int64_t kPeriodMicros = 10'000;  // see limiter_rate()
   parts.rate_limiter.reset(
       rocksdb::NewGenericRateLimiter(limiter_rate(options.compaction_rate), kPeriodMicros));
+  std::error_code unknown;
+  const uint64_t disk_bytes = std::filesystem::space(options.path, unknown).capacity;
+  parts.disk_bytes = unknown ? UINT64_MAX : disk_bytes;
   parts.statistics = rocksdb::CreateDBStatistics();
   parts.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return parts;
@@ -190,15 +208,16 @@ rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedPar
 rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions& options,
                                                 const SharedParts& shared) {
   const MemoryPlan plan = plan_memory(options.cache_bytes);
+  const TablePlan tables = plan_tables(plan, shared.disk_bytes);
   const auto compression = parse_compression(options.compression).value_or(rocksdb::kNoCompression);
   rocksdb::ColumnFamilyOptions cf;
   rocksdb::BlockBasedTableOptions table = make_table_options(space, options, shared);
   const std::shared_ptr<rocksdb::TableFactory> deep(NewBlockBasedTableFactory(table));
   table.partition_filters = false;
   const std::shared_ptr<rocksdb::TableFactory> young(NewBlockBasedTableFactory(table));
-  // Files grow with depth: few open files at a terabyte, small steps where compaction is busy.
-  cf.target_file_size_base = 32 * kMiB;
+  cf.target_file_size_base = tables.table;
   cf.target_file_size_multiplier = 2;
+  cf.max_compaction_bytes = tables.compaction;
   divide_tables(&cf, {.young = young, .others = deep, .keys_max = whole_filter_keys(options)});
   adapt_to_long_keys(&cf, {young, deep});
   cf.write_buffer_size = plan.memtable;
@@ -213,7 +232,7 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
         rocksdb::NewCompactOnDeletionCollectorFactory(0, 0, 0.5));
   }
   cf.level_compaction_dynamic_level_bytes = true;
-  cf.max_bytes_for_level_base = plan.level_base;
+  cf.max_bytes_for_level_base = tables.level_base;
   cf.level0_slowdown_writes_trigger = plan.level0_slowdown;
   cf.level0_stop_writes_trigger = plan.level0_stop;
   cf.optimize_filters_for_hits = false;  // absent keys are common: filters in every level

@@ -24,13 +24,21 @@ inline constexpr int kMemtablesPerSpace = 4;
 struct MemoryPlan {
   uint64_t memtables = 0;   // of all spaces together
   uint64_t memtable = 0;    // one memtable of one space
-  uint64_t level_base = 0;  // size of the first level below level 0
   int level0_slowdown = 0;  // tables in level 0 from which on writes are slowed down
   int level0_stop = 0;      // and from which on they wait
   uint64_t wal_max = 0;     // a log that outgrows it makes the oldest memtables flush
   uint64_t readahead = 0;   // of a compaction, for each of its files; beside the cache
 };
 MemoryPlan plan_memory(uint64_t cache_bytes);
+
+// How much compactions rewrite at a time, in bytes. Each takes as much of the disk before it gives
+// anything back, so it is a small part of the disk.
+struct TablePlan {
+  uint64_t level_base = 0;  // size of the first level below level 0, which is rewritten as a whole
+  uint64_t table = 0;       // one table of that level; twice as much with each level below
+  uint64_t compaction = 0;  // what a table of a deeper level is merged with
+};
+TablePlan plan_tables(const MemoryPlan& memory, uint64_t disk_bytes);
 
 // How much of the cache filters and indexes keep before data is evicted for them.
 double share_of_filters(uint64_t cache_bytes);
@@ -41,6 +49,7 @@ struct SharedParts {
   std::shared_ptr<rocksdb::WriteBufferManager> memtables;
   std::shared_ptr<rocksdb::RateLimiter> rate_limiter;
   std::shared_ptr<rocksdb::Statistics> statistics;
+  uint64_t disk_bytes = 0;  // the size of the file system
 };
 SharedParts make_shared_parts(const EngineOptions& options);
 
