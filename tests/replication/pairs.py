@@ -18,7 +18,7 @@ SECONDS = 30  # for anything that should happen
 DATABASES = 4
 OK = Reply("simple", b"OK")
 # A master that keeps what it has over kill -9, sends its data at once, and knows much of the past.
-MASTER = {"repl-diskless-sync-delay": "0", "repl-backlog-size": "100mb", "appendonly": "no"}
+MASTER = {"repl-diskless-sync-delay": "0", "repl-backlog-size": "1gb", "appendonly": "no"}
 
 
 def eventually(condition, what, seconds=SECONDS):
