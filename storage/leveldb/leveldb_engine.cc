@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <ranges>
 #include <sstream>
 
 #include "storage/leveldb/leveldb_cursor.h"
@@ -65,6 +66,13 @@ constexpr uint64_t kMemtableRecordBytes = 48;  // that a record takes beside wha
 uint64_t memtable_bytes(uint64_t cache_bytes) {
   return std::clamp<uint64_t>(cache_bytes / 8, kMiB, 64 * kMiB);
 }
+// LevelDB rewrites up to 25 tables at a time, which take as much of the disk before they give
+// anything back: a small part of it.
+uint64_t table_bytes(const std::string& path) {
+  std::error_code unknown;
+  const uint64_t disk_bytes = std::filesystem::space(path, unknown).capacity;
+  return unknown ? 4 * kMiB : std::clamp<uint64_t>(disk_bytes / 512, kMiB, 4 * kMiB);
+}
 int open_files_max(uint64_t cache_bytes) {
   constexpr uint64_t kBytesPerTable = 96 * 1024;  // filter and index of 4 MB of small records
   return static_cast<int>(std::clamp<uint64_t>(cache_bytes / 4 / kBytesPerTable, 64, 10'000));
@@ -99,6 +107,7 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
       path_(options.path),
       cache_capacity_(options.cache_bytes),
       memtable_bytes_(memtable_bytes(options.cache_bytes)),
+      table_bytes_(table_bytes(options.path)),
       on_log_(options.on_log),
       ledger_(options.path),
       env_(disk, &ledger_,
@@ -136,7 +145,7 @@ Status LeveldbEngine::open_database(const EngineOptions& options) {
   db_options.write_buffer_size = memtable_bytes_;
   db_options.max_open_files = open_files_max(options.cache_bytes);
   db_options.block_cache = cache_.get();
-  db_options.max_file_size = kTableBytes;
+  db_options.max_file_size = table_bytes_;
   db_options.compression =
       compression == "none" ? leveldb::kNoCompression : leveldb::kSnappyCompression;
   db_options.filter_policy = filter_.get();
@@ -321,14 +330,18 @@ uint64_t LeveldbEngine::flush_bytes() const {
   if (db_->GetProperty("leveldb.num-files-at-level0", &text)) {
     std::from_chars(text.data(), text.data() + text.size(), tables);
   }
-  return (2 + tables) * memtable_bytes_ + 4 * kTableBytes;
+  return (2 + tables) * memtable_bytes_ + 4 * table_bytes_;
 }
 
 // A compaction writes all of its output before its input goes. One that finds no space half way
 // cannot be given up, and so nothing else would ever make room.
 uint64_t LeveldbEngine::compaction_bytes() const {
   constexpr uint64_t kTablesMax = 25;  // that LevelDB expands one to
-  return std::min(size_of("", end_of(kAllSpaces.back())), kTablesMax * kTableBytes);
+  // Level 0 is merged with all of level 1, which outgrows its 10 MB while much is written.
+  uint64_t upper = 0;
+  for (const EngineLevel& level : levels() | std::views::take(2)) upper += level.bytes;
+  const uint64_t all = size_of("", end_of(kAllSpaces.back()));
+  return std::min(all, std::max(upper, kTablesMax * table_bytes_));
 }
 
 uint64_t LeveldbEngine::memory_bytes() const {
@@ -349,9 +362,10 @@ EngineStats LeveldbEngine::stats() const {
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
   const uint64_t memtables = 2 * memtable_bytes_;
-  stats.make_room_bytes = memtables + compaction_bytes();
+  const uint64_t compaction = compaction_bytes();
+  stats.make_room_bytes = memtables + compaction;
   // When growth is refused there has to be enough left to write down what is deleted then.
-  stats.headroom_bytes = stats.make_room_bytes + memtables;
+  stats.headroom_bytes = stats.make_room_bytes + memtables + compaction / 2;
   stats.reclaim_rewritten = reclaim_rewritten_;
   stats.reclaim_freed = reclaim_freed_;
   return stats;

@@ -30,8 +30,6 @@ namespace ingot::storage {
 
 class LeveldbEngine : public Engine {
  public:
-  static constexpr uint64_t kTableBytes = 4 << 20;
-
   static OpenResult open(const EngineOptions& options, Disk* disk);
   ~LeveldbEngine() override;
 
@@ -111,6 +109,7 @@ class LeveldbEngine : public Engine {
   const std::string path_;
   const uint64_t cache_capacity_;
   const uint64_t memtable_bytes_;
+  const uint64_t table_bytes_;
   const std::function<void(const std::string&)> on_log_;
   LogLedger ledger_;  // thread safe
   LeveldbEnv env_;

@@ -91,9 +91,8 @@ Status LeveldbEngine::delete_piece(leveldb::Iterator* it, const std::string& beg
 // Joins what lies near each other: it would be compacted together.
 void LeveldbEngine::note_deleted(const std::string& begin, const std::string& end, uint64_t bytes) {
   constexpr size_t kRunsMax = 4096;
-  constexpr uint64_t kNearBytes = 2 * kTableBytes;
   const auto near = [this](const std::string& from, const std::string& to) {
-    return from[0] == to[0] && (from >= to || size_of(from, to) <= kNearBytes);
+    return from[0] == to[0] && (from >= to || size_of(from, to) <= 2 * table_bytes_);
   };
   auto run = deleted_.upper_bound(begin);
   if (run != deleted_.begin() && near(std::prev(run)->second.end, begin)) {
@@ -117,7 +116,7 @@ void LeveldbEngine::note_deleted(const std::string& begin, const std::string& en
 Status LeveldbEngine::compact_deleted(bool* again) {
   for (auto run = deleted_.begin(); run != deleted_.end(); ++run) {
     const uint64_t size = size_of(run->first, run->second.end);
-    if (2 * run->second.bytes < size + 2 * kTableBytes) continue;
+    if (2 * run->second.bytes < size + 2 * table_bytes_) continue;
     *again = true;
     const std::string begin = run->first;
     const std::string end = run->second.end;
@@ -151,7 +150,7 @@ void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point b
 Status LeveldbEngine::make_room() {
   std::lock_guard lock(reclaim_mutex_);
   const std::string begin = room_from_.empty() ? prefixed(kAllSpaces.front(), {}) : room_from_;
-  std::string end = end_of_piece(begin, 8 * kTableBytes);
+  std::string end = end_of_piece(begin, 8 * table_bytes_);
   if (Status status = compact_run(begin, end); !status.ok()) return status;
   room_from_ = end < end_of(kAllSpaces.back()) ? std::move(end) : std::string();
   return {};
@@ -163,7 +162,7 @@ Status LeveldbEngine::compact_all(std::atomic<bool>& stop) {
   for (std::string begin = prefixed(kAllSpaces.front(), {}); begin < last;) {
     if (stop) return {Status::Code::kBusy, "the server stops"};
     std::lock_guard lock(reclaim_mutex_);
-    std::string end = end_of_piece(begin, 8 * kTableBytes);
+    std::string end = end_of_piece(begin, 8 * table_bytes_);
     if (Status status = compact_run(begin, end); !status.ok()) return status;
     begin = std::move(end);
   }

@@ -21,16 +21,16 @@ MB = 1 << 20
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def mounted(path):
+def mounted(path, megabytes):
     path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", str(path)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(path)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture
-def small_disk(tmp_path):
+def small_disk(tmp_path, request):
     path = tmp_path / "disk"
-    if self_check() or not mounted(path):
+    if self_check() or not mounted(path, getattr(request, "param", 128)):
         pytest.skip("settings that only Ingot has, on a file system of its own")
     yield path
     subprocess.run(["umount", "-l", str(path)], check=True)
@@ -187,6 +187,52 @@ def test_a_compaction_that_finds_no_room_leaves_some_to_logs_and_flushes(small_d
         assert client.call("DEL", "value:0").value == 1
         ballast.unlink()
         eventually(lambda: rewrite()[0] == "ok", HEALED_WITHIN_SECONDS, "a rewriting that succeeds")
+
+
+@pytest.mark.parametrize("small_disk", [256], indirect=True)
+def test_half_of_the_keys_give_their_space_back(engine, small_disk, rng):
+    """Only compactions do that, each of which takes room before; and removals take some, too."""
+    options = {"engine": engine, "min-free-disk": 0, "maxmemory": "32mb", "compression": "none"}
+    server = Server.ingot(engine, options, directory=small_disk)
+    server.log_path = pathlib.Path(f"{small_disk}.log")
+    values = [rng.randbytes(1000) for _ in range(64)]
+
+    def write(numbers):
+        """Those that were not refused."""
+        replies = client.pipeline([["SET", f"value:{i}", values[i % 64]] for i in numbers])
+        return [i for i, reply in zip(numbers, replies, strict=True) if not refused(reply)]
+
+    def fill_up(begin):
+        """Until nothing has been taken for a second."""
+        taken, refused_since = [], None
+        while not refused_since or time.monotonic() - refused_since < 1:
+            some = write(range(begin, begin + 500))
+            taken += some
+            begin += 500
+            refused_since = None if some else refused_since or time.monotonic()
+        return taken
+
+    def free():
+        return os.statvfs(small_disk).f_bavail * PAGE
+
+    with server:
+        with server.client(timeout=60) as client:
+            kept = fill_up(0)
+            assert len(kept) > 128_000, "half of the disk"
+            rng.shuffle(kept)
+            gone, kept = kept[: len(kept) // 2], kept[len(kept) // 2 :]
+            for at in range(0, len(gone), 200):
+                replies = client.pipeline([["DEL", f"value:{i}"] for i in gone[at : at + 200]])
+                assert not any(refused(reply) for reply in replies), f"{at} of {len(gone)} DELs, {free() // MB} MB are free"
+            eventually(lambda: write([10**9]), HEALED_WITHIN_SECONDS, "space")
+            eventually(lambda: free() > len(gone) * 1000 * 3 // 4, HEALED_WITHIN_SECONDS, "most of the space")
+            kept += fill_up(2 * 10**9)
+            server.restart(kill=True)
+        with server.client(timeout=60) as client:
+            for at in range(0, len(kept), 500):
+                numbers = kept[at : at + 500]
+                replies = client.pipeline([["GET", f"value:{i}"] for i in numbers])
+                assert all(reply.value == values[i % 64] for i, reply in zip(numbers, replies, strict=True))
 
 
 def test_a_disk_that_stays_nearly_full(small_disk, rng):
