@@ -223,7 +223,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
   default_handle_ = handles.back();
   warm_up_.emplace(*db_, handles_,
-                   static_cast<uint64_t>(share_of_filters(options.cache_bytes) *
+                   static_cast<uint64_t>(share_of_filters(options.cache_bytes, shared_.disk_bytes) *
                                          static_cast<double>(options.cache_bytes)));
   return ledger_.begin_marking();
 }

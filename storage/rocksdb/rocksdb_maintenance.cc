@@ -93,7 +93,7 @@ EngineStats RocksdbEngine::stats() const {
 // What the largest compaction that may come next writes before it gives anything back.
 uint64_t RocksdbEngine::largest_compaction() const {
   constexpr uint64_t kLeast = 8 << 20;  // enough for what deletes leave behind
-  const MemoryPlan memory = plan_memory(shared_.cache->GetCapacity());
+  const MemoryPlan memory = plan_memory(shared_.cache->GetCapacity(), shared_.disk_bytes);
   const TablePlan tables = plan_tables(memory, shared_.disk_bytes);
   uint64_t bytes = tables.compaction + 4 * tables.table;
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
@@ -131,7 +131,7 @@ void RocksdbEngine::reset_stats() {
 
 std::unordered_map<std::string, std::string> RocksdbEngine::level0_triggers() const {
   constexpr int kNone = std::numeric_limits<int>::max();
-  const MemoryPlan plan = plan_memory(shared_.cache->GetCapacity());
+  const MemoryPlan plan = plan_memory(shared_.cache->GetCapacity(), shared_.disk_bytes);
   const int slowdown = lack_room_ ? kNone : plan.level0_slowdown;
   const int stop = lack_room_ || never_stops_writes_ ? kNone : plan.level0_stop;
   return {{"level0_slowdown_writes_trigger", std::to_string(slowdown)},
@@ -171,7 +171,7 @@ void RocksdbEngine::look_at_space() {
 }
 
 void RocksdbEngine::set_cache_bytes(uint64_t bytes) {
-  const MemoryPlan plan = plan_memory(bytes);
+  const MemoryPlan plan = plan_memory(bytes, shared_.disk_bytes);
   shared_.memtables->SetBufferSize(plan.memtables);
   shared_.cache->SetCapacity(bytes);
   log_failure("RocksDB kept the size of its log",

@@ -92,10 +92,11 @@ uint64_t level_base(const MemoryPlan& plan) {
 
 }  // namespace
 
-MemoryPlan plan_memory(uint64_t cache_bytes) {
+MemoryPlan plan_memory(uint64_t cache_bytes, uint64_t disk_bytes) {
   MemoryPlan plan;
   // Bounded for what a start after a crash has to read again: some ten milliseconds for a megabyte.
-  plan.memtables = std::clamp<uint64_t>(cache_bytes / 4, 4 * kMiB, 256 * kMiB);
+  plan.memtables =
+      std::clamp<uint64_t>(std::min(cache_bytes / 4, disk_bytes / 16), 4 * kMiB, 256 * kMiB);
   plan.memtable = plan.memtables / kMemtablesPerSpace;
   // RocksDB slows writes down further with each table that comes meanwhile, to next to nothing.
   // Small tables may wait in greater number for a merge that takes as long as ever; but what is
@@ -123,32 +124,33 @@ TablePlan plan_tables(const MemoryPlan& memory, uint64_t disk_bytes) {
 
 // Filters and index stay longer than data, which needs some room beside memtables nevertheless:
 // blocks that are fetched for a write must be there when it runs again.
-double share_of_filters(uint64_t cache_bytes) {
+double share_of_filters(uint64_t cache_bytes, uint64_t disk_bytes) {
   constexpr uint64_t kForData = 4 * kMiB;
-  const uint64_t others = plan_memory(cache_bytes).memtables + kForData;
+  const uint64_t others = plan_memory(cache_bytes, disk_bytes).memtables + kForData;
   const uint64_t rest = cache_bytes - std::min(cache_bytes, others);
   return std::max(0.5, static_cast<double>(rest) / static_cast<double>(cache_bytes));
 }
 
 SharedParts make_shared_parts(const EngineOptions& options) {
   SharedParts parts;
+  std::error_code unknown;
+  const uint64_t disk_bytes = std::filesystem::space(options.path, unknown).capacity;
+  parts.disk_bytes = unknown ? UINT64_MAX : disk_bytes;
   rocksdb::LRUCacheOptions cache;
   cache.capacity = options.cache_bytes;
   cache.num_shard_bits = shard_bits(options.cache_bytes);
   // Never strict: a read must not fail because the cache is full of pinned blocks.
   cache.strict_capacity_limit = false;
-  cache.high_pri_pool_ratio = share_of_filters(options.cache_bytes);
+  cache.high_pri_pool_ratio = share_of_filters(options.cache_bytes, parts.disk_bytes);
   parts.cache = rocksdb::NewLRUCache(cache);
   // No stall: a memtable that an open cursor pins would hold writes for as long as the cursor
   // lives, and the writer's own cursor would hold them for ever.
   parts.memtables = std::make_shared<rocksdb::WriteBufferManager>(
-      plan_memory(options.cache_bytes).memtables, parts.cache, /*allow_stall=*/false);
+      plan_memory(options.cache_bytes, parts.disk_bytes).memtables, parts.cache,
+      /*allow_stall=*/false);
   constexpr int64_t kPeriodMicros = 10'000;  // see limiter_rate()
   parts.rate_limiter.reset(
       rocksdb::NewGenericRateLimiter(limiter_rate(options.compaction_rate), kPeriodMicros));
-  std::error_code unknown;
-  const uint64_t disk_bytes = std::filesystem::space(options.path, unknown).capacity;
-  parts.disk_bytes = unknown ? UINT64_MAX : disk_bytes;
   parts.statistics = rocksdb::CreateDBStatistics();
   parts.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return parts;
@@ -171,7 +173,7 @@ Status check_options(const EngineOptions& options) {
 rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedParts& shared) {
   const int compactions =
       options.compaction_threads > 0 ? options.compaction_threads : default_compaction_threads();
-  const MemoryPlan plan = plan_memory(options.cache_bytes);
+  const MemoryPlan plan = plan_memory(options.cache_bytes, shared.disk_bytes);
   rocksdb::DBOptions db;
   db.create_if_missing = true;
   db.create_missing_column_families = true;
@@ -207,7 +209,7 @@ rocksdb::DBOptions make_db_options(const EngineOptions& options, const SharedPar
 
 rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions& options,
                                                 const SharedParts& shared) {
-  const MemoryPlan plan = plan_memory(options.cache_bytes);
+  const MemoryPlan plan = plan_memory(options.cache_bytes, shared.disk_bytes);
   const TablePlan tables = plan_tables(plan, shared.disk_bytes);
   const auto compression = parse_compression(options.compression).value_or(rocksdb::kNoCompression);
   rocksdb::ColumnFamilyOptions cf;

@@ -29,7 +29,8 @@ struct MemoryPlan {
   uint64_t wal_max = 0;     // a log that outgrows it makes the oldest memtables flush
   uint64_t readahead = 0;   // of a compaction, for each of its files; beside the cache
 };
-MemoryPlan plan_memory(uint64_t cache_bytes);
+// `disk_bytes`: what is in memory is written out at once, so it is a small part of the disk.
+MemoryPlan plan_memory(uint64_t cache_bytes, uint64_t disk_bytes);
 
 // How much compactions rewrite at a time, in bytes. Each takes as much of the disk before it gives
 // anything back, so it is a small part of the disk.
@@ -41,7 +42,7 @@ struct TablePlan {
 TablePlan plan_tables(const MemoryPlan& memory, uint64_t disk_bytes);
 
 // How much of the cache filters and indexes keep before data is evicted for them.
-double share_of_filters(uint64_t cache_bytes);
+double share_of_filters(uint64_t cache_bytes, uint64_t disk_bytes);
 
 // What all spaces share and what can be changed while the engine runs. Thread safe.
 struct SharedParts {

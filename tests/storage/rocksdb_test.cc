@@ -127,7 +127,20 @@ TEST_CASE("RocksDB: a rate takes effect where there was none") {
 
 TEST_CASE("RocksDB: the log that a start reads again is bounded, whatever the memory") {
   for (uint64_t cache = 16 << 20; cache <= 64ull << 30; cache *= 4) {
-    CHECK(plan_memory(cache).wal_max <= 256 << 20);
+    CHECK(plan_memory(cache, UINT64_MAX).wal_max <= 256 << 20);
+  }
+}
+
+TEST_CASE("RocksDB: what is written out and rewritten at a time is a small part of any disk") {
+  for (uint64_t disk = 256 << 20; disk <= 64ull << 40; disk *= 4) {
+    for (uint64_t cache = 16 << 20; cache <= 64ull << 30; cache *= 4) {
+      const MemoryPlan memory = plan_memory(cache, disk);
+      const TablePlan tables = plan_tables(memory, disk);
+      CHECK(memory.memtables <= disk / 16);
+      CHECK(tables.level_base <= disk / 16);
+      CHECK(tables.compaction <= disk / 16);
+      CHECK(tables.table * 4 <= tables.compaction);
+    }
   }
 }
 
