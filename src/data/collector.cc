@@ -123,7 +123,7 @@ uint64_t Collector::pending() const {
 bool Collector::gather(Round* round) {
   std::unique_lock lock(mutex_);
   const auto asked = [this] { return stopping_ || sweep_ || make_room_ || !waiting_.empty(); };
-  if (dead_ == 0) {
+  if (dead_ == 0 && !again_) {
     wake_.wait(lock, asked);
   } else {
     wake_.wait_for(lock, std::chrono::milliseconds(look_ms_), asked);
@@ -316,7 +316,7 @@ void Collector::add_dead(Collections ids) {
 
 Status Collector::reclaim() {
   uint64_t left = 0;
-  bool again = false;
+  again_ = false;
   for (GarbageKind kind : {GarbageKind::kKeyspace, GarbageKind::kCollection}) {
     const auto start = Steady::now();
     storage::Reclaimed done;
@@ -325,11 +325,11 @@ Status Collector::reclaim() {
     if (status.ok()) status = remove_records(kind, done.gone);
     if (!status.ok()) return status;
     left += done.left;
-    again = again || done.again;
+    again_ = again_ || done.again;
     if (!done.gone.empty()) look_ms_ = kLookMinMs;
   }
   dead_ = left;
-  look_ms_ = again ? kLookMinMs : std::max(look_ms_, kLookFactor * worked_ms_);
+  look_ms_ = again_ ? kLookMinMs : std::max(look_ms_, kLookFactor * worked_ms_);
   if (full_at_ > 0 && left <= full_at_ / 2) {
     std::lock_guard lock(mutex_);
     sweep_ = true;

@@ -119,6 +119,7 @@ class Collector {
   size_t removed_records_ = 0;  // tombstones in the garbage space, about
   int64_t worked_ms_ = 0;       // of the engine's reclaiming, in this round
   int64_t look_ms_ = 0;         // until the engine is asked again, though nothing was dropped
+  bool again_ = false;          // it has more to do, whatever is dropped
   // More is dead than the engine has room for, which was so many ids; 0: there is room.
   uint64_t full_at_ = 0;
 

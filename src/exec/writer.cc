@@ -156,8 +156,10 @@ void Writer::set_active_expire(bool active) {
   wake_.notify_one();
 }
 
-void Writer::refuse_growth(std::string error) {
+void Writer::refuse_growth(std::string error, uint64_t allowed_bytes) {
+  growth_left_ = allowed_bytes;
   std::lock_guard lock(mutex_);
+  if (error == growth_refusal_) return;
   growth_refusal_ = std::move(error);
   growth_refusal_changed_ = true;
 }
@@ -168,14 +170,19 @@ void Writer::decide_refusals() {
   const storage::Health health = engine.health();
   const bool lacks_replicas =
       !services_.following.writer && services_.replicas.lacks_some(services_.data.store.now_ms());
-  if (health == health_ && !growth_refusal_changed_ && lacks_replicas == lacks_replicas_) return;
+  const bool is_growth_spent = growth_left_ == 0;
+  if (health == health_ && !growth_refusal_changed_ && lacks_replicas == lacks_replicas_ &&
+      is_growth_spent == is_growth_spent_) {
+    return;
+  }
   health_ = health;
+  is_growth_spent_ = is_growth_spent;
   lacks_replicas_ = lacks_replicas;
   growth_refusal_changed_ = false;
   refuses_all_ = lacks_replicas ? contract::kTooFewReplicas : "";
   refuses_growth_ = growth_refusal_;
   if (health == storage::Health::kUndecided) refuses_all_ = contract::write_error(engine.trouble());
-  if (health == storage::Health::kNoSpace) {
+  if (health == storage::Health::kNoSpace || (refuses_growth_.empty() && is_growth_spent)) {
     refuses_growth_ = contract::write_error({storage::Status::Code::kNoSpace, {}});
   }
 }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -59,8 +60,9 @@ class Writer {
   void set_active_expire(bool active);
   // Of writes that may need more space (the denyoom flag). An empty error allows them again, as far
   // as the engine does: while it finds no space they are refused as well, and after a failed fsync
-  // every write is.
-  void refuse_growth(std::string error);
+  // every write is. What is allowed may be so many bytes until the next call: a disk may fill up
+  // before its free space is looked at again.
+  void refuse_growth(std::string error, uint64_t allowed_bytes);
 
   // A replica has acknowledged something.
   void note_ack();
@@ -182,6 +184,7 @@ class Writer {
   std::atomic<size_t> blocked_clients_{0};
   std::atomic<size_t> timed_clients_{0};
   std::atomic<bool> active_expire_{true};
+  std::atomic<uint64_t> growth_left_{std::numeric_limits<uint64_t>::max()};
   std::atomic<int64_t> expire_retry_ms_{0};  // set by the pool when it has fetched what is due
 
   mutable std::mutex mutex_;
@@ -202,6 +205,7 @@ class Writer {
   NearRecords near_;
   storage::Health health_ = storage::Health::kHealthy;  // when refusals were decided
   bool lacks_replicas_ = false;
+  bool is_growth_spent_ = false;
   std::string refuses_all_;
   std::string refuses_growth_;
   size_t group_units_ = 0;

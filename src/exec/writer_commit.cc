@@ -16,6 +16,8 @@ void Writer::commit() {
   bool always = policy_ == FsyncPolicy::kAlways;
   bool changed = !group_.empty();
   if (changed && syncer_.wait_turn()) metrics::add(services_.data.stats.sync_waits);
+  const uint64_t left = growth_left_;
+  growth_left_ = left - std::min<uint64_t>(left, group_.bytes());
   auto start = std::chrono::steady_clock::now();
   storage::Status status =
       group_.commit(always ? storage::Durability::kSynced : storage::Durability::kBuffered);

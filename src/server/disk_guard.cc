@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "src/contract/errors.h"
 #include "src/metrics/log.h"
@@ -35,9 +36,15 @@ std::optional<std::string> growing_refusal(const settings::Settings& settings,
   return std::nullopt;
 }
 
+uint64_t growth_allowed(const DiskFigures& figures) {
+  return (figures.free_bytes - std::min(figures.free_bytes, figures.headroom_bytes)) / 4;
+}
+
 void DiskGuard::tick(const settings::Settings& settings) {
   struct statvfs disk {};
-  if (statvfs(settings.dir.c_str(), &disk) != 0) return;
+  if (statvfs(settings.dir.c_str(), &disk) != 0) {
+    return writer_.refuse_growth(refusing_, std::numeric_limits<uint64_t>::max());
+  }
   const uint64_t free_bytes = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
   engine_.look_at_space();
   const bool is_tight = free_bytes < 4 * stats_.headroom_bytes || settings.max_disk != 0;
@@ -67,8 +74,8 @@ void DiskGuard::tick(const settings::Settings& settings) {
       metrics::log::warning("Writes are refused: {} ({} bytes used, {} free)", refusal,
                             figures.used_bytes, figures.free_bytes);
     }
-    writer_.refuse_growth(refusal);
   }
+  writer_.refuse_growth(refusal, growth_allowed(figures));
 }
 
 }  // namespace ingot::server

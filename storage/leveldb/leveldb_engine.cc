@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <ranges>
 #include <sstream>
 
@@ -61,17 +62,24 @@ class LeveldbBatch : public Batch {
 
 constexpr uint64_t kMemtableRecordBytes = 48;  // that a record takes beside what the log has of it
 
+uint64_t disk_bytes(const std::string& path) {
+  std::error_code unknown;
+  const uint64_t bytes = std::filesystem::space(path, unknown).capacity;
+  return unknown ? std::numeric_limits<uint64_t>::max() : bytes;
+}
 // Of the memory number an eighth each for two memtables, a quarter for the filters and indexes
-// of open tables, the rest for blocks.
-uint64_t memtable_bytes(uint64_t cache_bytes) {
-  return std::clamp<uint64_t>(cache_bytes / 8, kMiB, 64 * kMiB);
+// of open tables, the rest for blocks. And a small part of the disk, where level 0 has a dozen.
+uint64_t memtable_bytes(uint64_t cache_bytes, uint64_t disk_bytes) {
+  return std::clamp<uint64_t>(std::min(cache_bytes / 8, disk_bytes / 128), kMiB, 64 * kMiB);
 }
 // LevelDB rewrites up to 25 tables at a time, which take as much of the disk before they give
 // anything back: a small part of it.
-uint64_t table_bytes(const std::string& path) {
-  std::error_code unknown;
-  const uint64_t disk_bytes = std::filesystem::space(path, unknown).capacity;
-  return unknown ? 4 * kMiB : std::clamp<uint64_t>(disk_bytes / 512, kMiB, 4 * kMiB);
+uint64_t table_bytes(uint64_t disk_bytes) {
+  return std::clamp<uint64_t>(disk_bytes / 512, kMiB, 4 * kMiB);
+}
+// For the next opening: a memtable and a manifest.
+uint64_t reserve_bytes(uint64_t memtable_bytes) {
+  return 2 * memtable_bytes + kMiB;
 }
 int open_files_max(uint64_t cache_bytes) {
   constexpr uint64_t kBytesPerTable = 96 * 1024;  // filter and index of 4 MB of small records
@@ -106,11 +114,11 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
       cache_(leveldb::NewLRUCache(options.cache_bytes / 2)),
       path_(options.path),
       cache_capacity_(options.cache_bytes),
-      memtable_bytes_(memtable_bytes(options.cache_bytes)),
-      table_bytes_(table_bytes(options.path)),
+      memtable_bytes_(memtable_bytes(options.cache_bytes, disk_bytes(options.path))),
+      table_bytes_(table_bytes(disk_bytes(options.path))),
       on_log_(options.on_log),
       ledger_(options.path),
-      env_(disk, &ledger_,
+      env_(disk, &ledger_, reserve_bytes(memtable_bytes_),
            [this] {
              (void)note({Status::Code::kNoSpace, "a table waits for space"});
            }),
@@ -344,6 +352,11 @@ uint64_t LeveldbEngine::compaction_bytes() const {
   return std::min(all, std::max(upper, kTablesMax * table_bytes_));
 }
 
+// What tables leave free, the memtables, and a compaction.
+uint64_t LeveldbEngine::make_room_bytes() const {
+  return reserve_bytes(memtable_bytes_) + 2 * memtable_bytes_ + compaction_bytes();
+}
+
 uint64_t LeveldbEngine::memory_bytes() const {
   uint64_t bytes = 0;
   std::string text;
@@ -361,11 +374,9 @@ EngineStats LeveldbEngine::stats() const {
   stats.memory_bytes = memory_bytes();
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
-  const uint64_t memtables = 2 * memtable_bytes_;
-  const uint64_t compaction = compaction_bytes();
-  stats.make_room_bytes = memtables + compaction;
+  stats.make_room_bytes = make_room_bytes();
   // When growth is refused there has to be enough left to write down what is deleted then.
-  stats.headroom_bytes = stats.make_room_bytes + memtables + compaction / 2;
+  stats.headroom_bytes = stats.make_room_bytes + stats.make_room_bytes / 2;
   stats.reclaim_rewritten = reclaim_rewritten_;
   stats.reclaim_freed = reclaim_freed_;
   return stats;

@@ -92,12 +92,15 @@ class LeveldbEngine : public Engine {
                       std::string* next, uint64_t* deleted);
   void note_deleted(const std::string& begin, const std::string& end, uint64_t bytes);
   Status compact_deleted(bool* again);
+  Status compact_pieces(const std::string& begin, const std::string& end, std::string* done);
+  bool has_room_to_compact() const;
   std::string end_of_piece(const std::string& begin, uint64_t bytes) const;
   Status compact_run(const std::string& begin, const std::string& end);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
   // What may be written before anything is freed: by writing out the memtables; by a compaction.
   uint64_t flush_bytes() const;
   uint64_t compaction_bytes() const;
+  uint64_t make_room_bytes() const;
   uint64_t size_of(const std::string& begin, const std::string& end) const;
   void log(const std::string& line) const {
     if (on_log_) on_log_(line);

@@ -2,6 +2,7 @@
 #include "storage/leveldb/leveldb_files.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 
 #include "storage/durable_file.h"
@@ -58,6 +60,11 @@ int Disk::allocate(int fd, off_t offset, off_t bytes) {
 }
 Status Disk::sync_directory(const std::string& path) {
   return storage::sync_directory(path);
+}
+uint64_t Disk::free_bytes(int fd) {
+  struct statvfs disk {};
+  if (fstatvfs(fd, &disk) != 0) return std::numeric_limits<uint64_t>::max();
+  return static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
 }
 Disk* Disk::of_machine() {
   static Disk disk;
@@ -188,12 +195,19 @@ class TableFile : public leveldb::WritableFile {
  private:
   leveldb::Status write_buffer() {
     std::string_view rest = buffer_;
-    while (!write_all(env_->disk_, fd_, &rest)) {
+    while (!leaves_reserve() || !write_all(env_->disk_, fd_, &rest)) {
       if (errno != ENOSPC || !env_->wait_for_space()) return failed(path_);
     }
     buffer_.clear();
     env_->starving_ = false;
     return leveldb::Status::OK();
+  }
+  // With errno, as a write that finds none.
+  bool leaves_reserve() {
+    const uint64_t reserved = is_manifest_ ? 0 : env_->reserved_bytes_.load();
+    if (reserved == 0 || env_->disk_->free_bytes(fd_) >= reserved + buffer_.size()) return true;
+    errno = ENOSPC;
+    return false;
   }
 
   LeveldbEnv* const env_;
@@ -232,10 +246,12 @@ class TableReads : public leveldb::RandomAccessFile {
 
 }  // namespace
 
-LeveldbEnv::LeveldbEnv(Disk* disk, LogLedger* ledger, std::function<void()> on_hunger)
+LeveldbEnv::LeveldbEnv(Disk* disk, LogLedger* ledger, uint64_t reserve_bytes,
+                       std::function<void()> on_hunger)
     : EnvWrapper(leveldb::Env::Default()),
       disk_(disk),
       ledger_(ledger),
+      reserve_bytes_(reserve_bytes),
       on_hunger_(std::move(on_hunger)) {}
 
 LeveldbEnv::~LeveldbEnv() = default;
@@ -245,6 +261,7 @@ void LeveldbEnv::set_patient(bool patient) {
     std::lock_guard lock(mutex_);
     patient_ = patient;
   }
+  reserved_bytes_ = patient ? reserve_bytes_ : 0;
   wake_.notify_all();
 }
 

@@ -30,14 +30,18 @@ class Disk {
   virtual int sync(int fd);
   virtual int allocate(int fd, off_t offset, off_t bytes);
   virtual Status sync_directory(const std::string& path);
+  virtual uint64_t free_bytes(int fd);  // of its filesystem, for us
   static Disk* of_machine();
 };
 
 // Any thread. Not destroyed before the files are.
 class LeveldbEnv : public leveldb::EnvWrapper {
  public:
-  // `on_hunger` is called on LevelDB's thread when a table begins to wait for space.
-  LeveldbEnv(Disk* disk, LogLedger* ledger, std::function<void()> on_hunger);
+  // `on_hunger` is called on LevelDB's thread when a table begins to wait for space. None takes the
+  // last `reserve_bytes`, but while the database is opened: what a compaction has written by half
+  // goes with the next opening, which needs some room itself.
+  LeveldbEnv(Disk* disk, LogLedger* ledger, uint64_t reserve_bytes,
+             std::function<void()> on_hunger);
   ~LeveldbEnv() override;
 
   // From now on tables wait; until then, a full disk fails the opening.
@@ -68,7 +72,9 @@ class LeveldbEnv : public leveldb::EnvWrapper {
 
   Disk* const disk_;
   LogLedger* const ledger_;
+  const uint64_t reserve_bytes_;
   const std::function<void()> on_hunger_;
+  std::atomic<uint64_t> reserved_bytes_ = 0;  // as long as tables wait
   std::atomic<bool> starving_ = false;
   std::atomic<bool> keeps_manifests_ = false;
 

@@ -1,5 +1,6 @@
 // The LevelDB engine: the space of what is dead and of what was removed.
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include "storage/leveldb/leveldb_cursor.h"
@@ -117,23 +118,44 @@ Status LeveldbEngine::compact_deleted(bool* again) {
   for (auto run = deleted_.begin(); run != deleted_.end(); ++run) {
     const uint64_t size = size_of(run->first, run->second.end);
     if (2 * run->second.bytes < size + 2 * table_bytes_) continue;
+    if (!has_room_to_compact()) return {};
     *again = true;
     const std::string begin = run->first;
-    const std::string end = run->second.end;
-    const uint64_t alive = size - std::min(size, run->second.bytes);
+    const Deleted deleted = run->second;
     deleted_.erase(run);
+    const uint64_t alive = size - std::min(size, deleted.bytes);
     Status status;
     uint64_t left = size;
+    std::string done = begin;
     // Again where a compaction of LevelDB's own has taken much of it to a deeper level meanwhile.
     for (int tries = 0; tries < 2 && status.ok() && left > alive + (size - alive) / 8; ++tries) {
-      status = compact_run(begin, end);
-      left = size_of(begin, end);
+      status = compact_pieces(begin, deleted.end, &done);
+      left = size_of(begin, deleted.end);
       reclaim_rewritten_ += left;
     }
     reclaim_freed_ += size - std::min(size, left);
+    if (done < deleted.end) note_deleted(done, deleted.end, size_of(done, deleted.end));
     return status;
   }
   return {};
+}
+
+// In one piece LevelDB would rewrite most of what lies between at once, before it frees any of it.
+// `*done` is how far it came before space or time ran out.
+Status LeveldbEngine::compact_pieces(const std::string& begin, const std::string& end,
+                                     std::string* done) {
+  *done = begin;
+  while (*done < end && has_room_to_compact()) {
+    std::string piece_end = std::min(end_of_piece(*done, 8 * table_bytes_), end);
+    if (Status status = compact_run(*done, piece_end); !status.ok()) return status;
+    *done = std::move(piece_end);
+  }
+  return {};
+}
+
+bool LeveldbEngine::has_room_to_compact() const {
+  std::error_code unknown;
+  return std::filesystem::space(path_, unknown).available >= make_room_bytes();
 }
 
 // Sleeps until deleting `bytes` since `begin` is within the rate.
@@ -146,9 +168,11 @@ void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point b
 }
 
 // LevelDB compacts by itself only what grows. This writes the memtable with the removals out, too,
-// and costs next to nothing where only the deepest level has tables.
+// and costs next to nothing where only the deepest level has tables. What is known to be dead first.
 Status LeveldbEngine::make_room() {
   std::lock_guard lock(reclaim_mutex_);
+  bool done = false;
+  if (Status status = compact_deleted(&done); done || !status.ok()) return status;
   const std::string begin = room_from_.empty() ? prefixed(kAllSpaces.front(), {}) : room_from_;
   std::string end = end_of_piece(begin, 8 * table_bytes_);
   if (Status status = compact_run(begin, end); !status.ok()) return status;

@@ -210,6 +210,8 @@ TEST_CASE("when growing is refused") {
   CHECK_FALSE(refused(20, 1000, true));
   CHECK(refused(13, 32, true));
   CHECK_FALSE(refused(14, 32, true));
+  CHECK(growth_allowed({.free_bytes = 50, .headroom_bytes = 10}) == 10);
+  CHECK(growth_allowed({.free_bytes = 9, .headroom_bytes = 10}) == 0);
 }
 
 TEST_CASE("the log is in Redis' format, by level") {

@@ -25,6 +25,7 @@ class FaultyDisk : public Disk {
   std::atomic<bool> no_append = false;  // half of it is written
   std::atomic<bool> fail_sync = false;
   std::atomic<int> syncs = 0;
+  std::atomic<bool> is_nearly_full = false;  // so many bytes that a table could be written
   enum class Tables { kFine, kHeld, kFull };
   std::atomic<Tables> tables = Tables::kFine;  // what their creation meets
   void set_tables(Tables what) {
@@ -68,6 +69,7 @@ class FaultyDisk : public Disk {
     errno = ENOSPC;
     return -1;
   }
+  uint64_t free_bytes(int fd) override { return is_nearly_full ? 1 << 20 : Disk::free_bytes(fd); }
   Status sync_directory(const std::string& path) override {
     if (nth_fails()) return {Status::Code::kIo, "as it was told to"};
     return Disk::sync_directory(path);
@@ -245,6 +247,20 @@ TEST_CASE("LevelDB: a write that waits for a table is refused when that finds no
   CHECK(engine.put("after").ok());
   engine.reopen();
   for (int i = 0; i < written; ++i) CHECK(engine.has(std::to_string(i)));
+}
+
+TEST_CASE("LevelDB: tables leave what the next opening needs") {
+  FaultyLeveldb engine;
+  REQUIRE(engine.put("k").ok());
+  engine.faults().is_nearly_full = true;
+  auto flushing = std::async(std::launch::async, [&] { return engine->flush(); });
+  CHECK(flushing.wait_for(500ms) == std::future_status::timeout);
+  CHECK(engine->health() == Health::kNoSpace);
+  engine->interrupt();
+  CHECK(flushing.wait_for(5s) == std::future_status::ready);
+  (void)flushing.get();
+  engine.reopen();
+  CHECK(engine.has("k"));
 }
 
 TEST_CASE("LevelDB: whichever call to the disk fails, nothing acknowledged is lost") {
