@@ -143,6 +143,7 @@ struct EngineStats {
   // deleted then gives nothing back.
   uint64_t headroom_bytes = 0;
   uint64_t make_room_bytes = 0;  // what has to be free for make_room(), which takes some first
+  bool makes_room = false;       // it has begun with what there is, and has not come to the end
   bool lacks_room = false;       // what would give space back finds too little to begin with
 };
 

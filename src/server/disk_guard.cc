@@ -61,8 +61,10 @@ void DiskGuard::tick(const settings::Settings& settings) {
   }
   std::string refusal = growing_refusal(settings, figures, refusing_ == no_headroom()).value_or("");
   replicas_.disk_is_tight = !refusal.empty() || free_bytes < 2 * settings.min_free_disk;
-  // With less the work would take the last space, and not end.
-  if (!refusal.empty() && is_full_second && free_bytes >= stats_.make_room_bytes) {
+  // With less the work would take the last space, and not end. What has been begun is ended: growth
+  // is taken again long before all that was removed has given its space back.
+  const bool wants_room = !refusal.empty() || stats_.makes_room;
+  if (wants_room && is_full_second && free_bytes >= stats_.make_room_bytes) {
     collector_.make_room();
   }
   collector_.set_space(!refusal.empty(), std::max(settings.min_free_disk, stats_.headroom_bytes));

@@ -30,8 +30,8 @@ struct DiskFigures {
 std::optional<std::string> growing_refusal(const settings::Settings& settings,
                                            const DiskFigures& figures, bool was_short);
 
-// What may be written until the free space is looked at again: its log, its table and the compaction
-// of that, with some more, leave the headroom.
+// What may be written until the free space is looked at again: its log, its table and the
+// compaction of that, with some more, leave the headroom.
 uint64_t growth_allowed(const DiskFigures& figures);
 
 class DiskGuard {

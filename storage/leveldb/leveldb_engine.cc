@@ -375,6 +375,7 @@ EngineStats LeveldbEngine::stats() const {
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
   stats.make_room_bytes = make_room_bytes();
+  stats.makes_room = makes_room_;
   // When growth is refused there has to be enough left to write down what is deleted then.
   stats.headroom_bytes = stats.make_room_bytes + stats.make_room_bytes / 2;
   stats.reclaim_rewritten = reclaim_rewritten_;

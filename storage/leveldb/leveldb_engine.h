@@ -140,6 +140,7 @@ class LeveldbEngine : public Engine {
   std::map<std::string, Deleted> deleted_;
   std::string room_from_;  // where make_room() goes on; empty: at the first key
 
+  std::atomic<bool> makes_room_ = false;  // room_from_ is not empty
   std::atomic<uint64_t> reclaim_rewritten_ = 0;
   std::atomic<uint64_t> reclaim_freed_ = 0;
   std::atomic<uint64_t> rate_;  // bytes a second that reclaim() may delete; 0: no limit

@@ -168,7 +168,8 @@ void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point b
 }
 
 // LevelDB compacts by itself only what grows. This writes the memtable with the removals out, too,
-// and costs next to nothing where only the deepest level has tables. What is known to be dead first.
+// and costs next to nothing where only the deepest level has tables. What is known to be dead
+// first.
 Status LeveldbEngine::make_room() {
   std::lock_guard lock(reclaim_mutex_);
   bool done = false;
@@ -177,6 +178,7 @@ Status LeveldbEngine::make_room() {
   std::string end = end_of_piece(begin, 8 * table_bytes_);
   if (Status status = compact_run(begin, end); !status.ok()) return status;
   room_from_ = end < end_of(kAllSpaces.back()) ? std::move(end) : std::string();
+  makes_room_ = !room_from_.empty();
   return {};
 }
 

@@ -246,7 +246,8 @@ def test_half_of_the_keys_give_their_space_back(engine, small_disk, value_bytes,
                 assert all(reply.value == values[i % 64] for i, reply in zip(numbers, replies, strict=True))
 
 
-def test_overwriting_on_a_disk_that_is_half_full(engine, small_disk, rng):
+@pytest.mark.parametrize("small_disk", [256], indirect=True)
+def test_overwriting_on_a_small_disk(engine, small_disk, rng):
     """Each write leaves as much behind, which compactions have to find room to remove. Writes went on to the last byte."""
     options = {"engine": engine, "min-free-disk": 0, "maxmemory": "64mb", "compression": "none"}
     server = Server.ingot(engine, options, directory=small_disk)
