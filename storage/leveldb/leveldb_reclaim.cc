@@ -134,7 +134,10 @@ Status LeveldbEngine::compact_deleted(bool* again) {
       reclaim_rewritten_ += left;
     }
     reclaim_freed_ += size - std::min(size, left);
-    if (done < deleted.end) note_deleted(done, deleted.end, size_of(done, deleted.end));
+    // So much that it is tried again.
+    if (done < deleted.end) {
+      note_deleted(done, deleted.end, size_of(done, deleted.end) / 2 + table_bytes_);
+    }
     return status;
   }
   return {};
