@@ -47,16 +47,11 @@ behind_the_timed_suite() {
     while [ ! -e "$logs/timed-is-over" ]; do sleep 1; done
     "$@"
 }
-# They mostly wait: two processes for each engine, and one for what knows no engines.
-start_suites() {  # the folder that has the most, and the other arguments
-    large=$1
-    shift
-    for part in "leveldb" "rocksdb and not leveldb"; do
-        start behind_the_timed_suite /usr/bin/python3 -m pytest -q -x "$large" -m "not timed" -k "$part"
+# A process for each engine, and one for what knows no engines.
+start_suites() {
+    for part in "leveldb" "rocksdb and not leveldb" "not rocksdb and not leveldb"; do
         start behind_the_timed_suite /usr/bin/python3 -m pytest -q -x "$@" -m "not timed" -k "$part"
     done
-    start behind_the_timed_suite /usr/bin/python3 -m pytest -q -x "$large" "$@" -m "not timed" \
-        -k "not rocksdb and not leveldb"
 }
 unit_tests() {  # preset, which
     ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$jobs" -R "$2"

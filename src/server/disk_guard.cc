@@ -14,6 +14,8 @@ namespace ingot::server {
 
 namespace {
 
+constexpr int kMakeRoomMs = 10'000;  // behind the end of a refusal
+
 std::string no_headroom() {
   return contract::write_error({storage::Status::Code::kNoSpace, {}});
 }
@@ -61,9 +63,11 @@ void DiskGuard::tick(const settings::Settings& settings) {
   }
   std::string refusal = growing_refusal(settings, figures, refusing_ == no_headroom()).value_or("");
   replicas_.disk_is_tight = !refusal.empty() || free_bytes < 2 * settings.min_free_disk;
-  // With less the work would take the last space, and not end. What has been begun is ended: growth
-  // is taken again long before all that was removed has given its space back.
-  const bool wants_room = !refusal.empty() || stats_.makes_room;
+  // Growth is taken again long before all that was removed has given its space back: whoever
+  // deletes goes on for a while, and what the engine has begun it ends.
+  if (!refusal.empty()) make_room_until_ = ticks_ + kMakeRoomMs / kPeriodMs;
+  const bool wants_room = ticks_ < make_room_until_ || stats_.makes_room;
+  // With less the work would take the last space, and not end.
   if (wants_room && is_full_second && free_bytes >= stats_.make_room_bytes) {
     collector_.make_room();
   }

@@ -49,8 +49,9 @@ class DiskGuard {
   data::Collector& collector_;
   exec::Writer& writer_;
   contract::Replicas& replicas_;
-  uint32_t ticks_ = 0;
-  storage::EngineStats stats_;  // of the last second, or of now when space is tight
+  uint64_t ticks_ = 0;
+  uint64_t make_room_until_ = 0;  // a tick
+  storage::EngineStats stats_;    // of the last second, or of now when space is tight
   std::string refusing_;
 };
 

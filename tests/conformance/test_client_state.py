@@ -240,7 +240,7 @@ def test_a_monitor_reads_no_data(empty_pair):
             got = []
             for line in commands:
                 client.send(*line.split())
-                got += [(line, reply.kind, reply.value if reply.is_error() else None) for reply in drain(client)
+                got += [(line, reply.kind, reply.value if reply.is_error() else None) for reply in drain(client, 0.1)
                         if not re.match(rb"\d+\.\d+ \[", reply.value if isinstance(reply.value, bytes) else b"")]  # fmt: skip
             return got
 
