@@ -159,7 +159,7 @@ def test_a_disk_that_fills_while_all_files_are_written_anew(engine, small_disk, 
 def test_a_compaction_that_finds_no_room_leaves_some_to_logs_and_flushes(small_disk, rng):
     """One that took the last byte stopped RocksDB, for a log that then found none; and until as much was free as all
     compactions wanted, DEL was refused."""
-    options = {"engine": "rocksdb", "min-free-disk": 0, "compression": "none"}
+    options = {"engine": "rocksdb", "min-free-disk": 0, "compression": "none", "compaction-rate": "8mb"}
     server = Server.ingot(options=options, directory=small_disk)
     server.log_path = pathlib.Path(f"{small_disk}.log")
     ballast = small_disk / "ballast"
@@ -191,7 +191,6 @@ def test_a_compaction_that_finds_no_room_leaves_some_to_logs_and_flushes(small_d
         for i in range(1200):
             assert client.call("SET", f"value:{i}", rng.randbytes(20_000)) == OK
         assert rewrite()[0] == "ok"
-        client.call("CONFIG", "SET", "compaction-rate", "8mb")
         ended, least = rewrite(leaving=11 * MB)
         assert ended == "err" and 4 * MB < least < 12 * MB
         assert client.call("DEL", "value:0").value == 1
