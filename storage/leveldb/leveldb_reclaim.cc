@@ -132,6 +132,7 @@ Status LeveldbEngine::compact_deleted(bool* again) {
       status = compact_pieces(begin, deleted.end, &done);
       left = size_of(begin, deleted.end);
       reclaim_rewritten_ += left;
+      if (done < deleted.end) break;
     }
     reclaim_freed_ += size - std::min(size, left);
     // So much that it is tried again.
@@ -144,7 +145,7 @@ Status LeveldbEngine::compact_deleted(bool* again) {
 }
 
 // In one piece LevelDB would rewrite most of what lies between at once, before it frees any of it.
-// `*done` is how far it came before space or time ran out.
+// `*done` is how far it came before there was too little room.
 Status LeveldbEngine::compact_pieces(const std::string& begin, const std::string& end,
                                      std::string* done) {
   *done = begin;
