@@ -60,7 +60,12 @@ Status put_checkpoint(const CheckpointPlan& plan, const std::string& fresh) {
   if (Status status = storage::sync_directory(folder); !status.ok()) return status;
   for (const auto& [number, name] : older(plan.path)) {
     if (number < plan.keep) continue;
-    fs::remove_all(name, error);
+    // Under another name first: whoever is killed half way leaves no half under this one.
+    fs::rename(name, fresh, error);
+    if (!error) {
+      if (Status status = storage::sync_directory(folder); !status.ok()) return status;
+      fs::remove_all(fresh, error);
+    }
     if (error) metrics::log::warning("Cannot remove {}: {}", name, error.message());
   }
   return {};

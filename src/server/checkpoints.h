@@ -15,7 +15,8 @@ struct CheckpointPlan {
 };
 
 // Puts the directory `fresh`, which is whole and durable, in the place of the last checkpoint, and
-// those before it one place further. Removes what is more than enough, when that is durable.
+// those before it one place further. Removes what is more than enough, when that is durable, under
+// the name of `fresh`: what has the name of a checkpoint is whole, whenever one is killed.
 storage::Status put_checkpoint(const CheckpointPlan& plan, const std::string& fresh);
 
 struct CheckpointSpace {

@@ -1,13 +1,18 @@
 // SAVE and BGSAVE: the checkpoint is whole, replaces the last one, and a failure leaves that alone.
 #include "src/server/saver.h"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "src/server/checkpoints.h"
 #include "storage/engine.h"
 #include "tests/src/failing_engine.h"
 #include "tests/storage/temporary_directory.h"
@@ -126,6 +131,31 @@ TEST_CASE("a save that fails at the end leaves all checkpoints") {
   CHECK_FALSE(data.saver().save(data.plan(2)).ok());
   CHECK(data.saved() == "two");
   CHECK(data.saved(".1") == "one");
+}
+
+TEST_CASE("a checkpoint is removed under another name") {
+  storage::TemporaryDirectory directory;
+  const std::string path = directory.file("checkpoint");
+  for (const std::string suffix : {"", ".new"}) fs::create_directory(path + suffix);
+  std::ofstream(path + "/file") << "x";
+  const int watch = inotify_init1(IN_NONBLOCK);
+  REQUIRE(inotify_add_watch(watch, fs::path(path).parent_path().c_str(), IN_MOVED_TO) >= 0);
+  REQUIRE(inotify_add_watch(watch, path.c_str(), IN_DELETE) >= 0);
+  REQUIRE(put_checkpoint({.path = path, .keep = 1}, path + ".new").ok());
+
+  alignas(inotify_event) char events[4096];
+  const ssize_t got = read(watch, events, sizeof(events));
+  close(watch);
+  std::vector<std::string> names;
+  for (ssize_t at = 0; at < got;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+    if (event->len > 0) names.emplace_back(event->name);
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+  }
+  CHECK(names == std::vector<std::string>{"checkpoint.1", "checkpoint", "checkpoint.new", "file"});
+  CHECK(fs::exists(path));
+  CHECK_FALSE(fs::exists(path + ".1"));
+  CHECK_FALSE(fs::exists(path + ".new"));
 }
 
 TEST_CASE("what only checkpoints have is counted once") {
