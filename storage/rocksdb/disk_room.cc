@@ -29,13 +29,15 @@ class FileLeavingRoom : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
   // It allocates room ahead, and nobody hears when there is none. What is appended may have its
-  // room already, so it asks for none.
+  // room already, so it asks for none; and this is called with each block.
   void PrepareWrite(size_t offset, size_t bytes, const IOOptions& options,
                     IODebugContext* debug) override {
     size_t ahead = 0;
-    size_t ignored = 0;
-    GetPreallocationStatus(&ahead, &ignored);
-    if (has_room(bytes + ahead)) target()->PrepareWrite(offset, bytes, options, debug);
+    size_t times = 0;
+    GetPreallocationStatus(&ahead, &times);
+    if (offset + bytes <= ahead * times || has_room(bytes + ahead)) {
+      target()->PrepareWrite(offset, bytes, options, debug);
+    }
   }
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     return may_append() ? target()->Append(data, options, debug) : no_room();
