@@ -102,8 +102,11 @@ std::optional<int64_t> add_to_field(int64_t value, int64_t by, FieldType type, O
   switch (overflow) {
     case Overflow::kFail:
       return std::nullopt;
-    case Overflow::kSaturate:
-      return static_cast<int64_t>(sum > max ? max : min);
+    case Overflow::kSaturate: {
+      // As in Redis, whose difference of `max` and such a value is not above 0 any more.
+      const bool wraps = type.is_signed && type.bits < 64 && max - value > INT64_MAX;
+      return static_cast<int64_t>(sum > max || wraps ? max : min);
+    }
     case Overflow::kWrap:
       break;
   }
