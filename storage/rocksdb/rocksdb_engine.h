@@ -89,6 +89,7 @@ class RocksdbEngine : public Engine {
   uint64_t largest_compaction() const;
   std::unordered_map<std::string, std::string> level0_triggers() const;
   void set_level0_triggers();
+  void set_options(const std::unordered_map<std::string, std::string>& options);  // of all spaces
   // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
   // does no background work any more.
   rocksdb::Status resume();
@@ -132,6 +133,9 @@ class RocksdbEngine : public Engine {
   // something is deleted. While compactions find none it does not slow them down either.
   std::atomic<bool> never_stops_writes_ = false;
   std::atomic<bool> lack_room_ = false;
+  std::mutex options_mutex_;
+  std::atomic<bool> keeps_files_ = false;  // the last change of its options failed
+  std::atomic<std::chrono::steady_clock::time_point> options_tried_at_{};
   // When the last compaction of a space found no room; the epoch: it did not fail so.
   std::array<std::atomic<std::chrono::steady_clock::time_point>, kSpaceCount> found_no_room_at_{};
   std::atomic<bool> interrupted_ = false;

@@ -139,10 +139,24 @@ std::unordered_map<std::string, std::string> RocksdbEngine::level0_triggers() co
 }
 
 void RocksdbEngine::set_level0_triggers() {
+  set_options(level0_triggers());
+}
+
+// RocksDB writes to its manifest for it, and does not do what it does where others fail to: keep
+// all files until a manifest is written again. The next Resume() takes that for granted, and ends
+// the process where it is not so.
+void RocksdbEngine::set_options(const std::unordered_map<std::string, std::string>& options) {
+  const std::lock_guard lock(options_mutex_);
+  rocksdb::Status status = db_->DisableFileDeletions();
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
-    log_failure("RocksDB kept what slows its writes down",
-                db_->SetOptions(space, level0_triggers()));
+    if (status.ok()) status = db_->SetOptions(space, options);
   }
+  log_failure("RocksDB kept its options", status);
+  int disabled = keeps_files_ ? 2 : 1;
+  for (keeps_files_ = !status.ok(); disabled > (keeps_files_ ? 1 : 0); --disabled) {
+    log_failure("RocksDB keeps files", db_->EnableFileDeletions(false));
+  }
+  options_tried_at_ = std::chrono::steady_clock::now();
 }
 
 // Of a space whose last compaction found no room: whether it is still to be made.
@@ -167,7 +181,10 @@ void RocksdbEngine::look_at_space() {
       found_no_room_at_[static_cast<size_t>(space)] = std::chrono::steady_clock::time_point();
     }
   }
-  if (lack_room_.exchange(lack_room) != lack_room) set_level0_triggers();
+  constexpr std::chrono::seconds kRetry{5};
+  const bool retries =
+      keeps_files_ && std::chrono::steady_clock::now() - options_tried_at_.load() > kRetry;
+  if (lack_room_.exchange(lack_room) != lack_room || retries) set_level0_triggers();
 }
 
 void RocksdbEngine::set_cache_bytes(uint64_t bytes) {
@@ -178,11 +195,10 @@ void RocksdbEngine::set_cache_bytes(uint64_t bytes) {
               db_->SetDBOptions({{"max_total_wal_size", fmt::format("{}", plan.wal_max)}}));
   std::unordered_map<std::string, std::string> sizes = level0_triggers();
   sizes["write_buffer_size"] = std::to_string(plan.memtable);
-  sizes["max_bytes_for_level_base"] =
-      std::to_string(plan_tables(plan, shared_.disk_bytes).level_base);
-  for (rocksdb::ColumnFamilyHandle* space : handles_) {
-    log_failure("RocksDB kept the size of its memtables", db_->SetOptions(space, sizes));
-  }
+  const TablePlan tables = plan_tables(plan, shared_.disk_bytes);
+  sizes["max_bytes_for_level_base"] = std::to_string(tables.level_base);
+  sizes["level0_file_num_compaction_trigger"] = std::to_string(tables.level0_tables);
+  set_options(sizes);
 }
 
 void RocksdbEngine::set_compaction_rate(uint64_t bytes_per_second) {

@@ -85,9 +85,10 @@ rocksdb::BlockBasedTableOptions make_table_options(Space space, const EngineOpti
   return table;
 }
 
-// As large as the level 0 that is merged into it, so that each byte is rewritten few times.
+// Not much larger than the level 0 that is merged into it, so that each byte is rewritten few times
+// there, and large enough that often there is a level less below it.
 uint64_t level_base(const MemoryPlan& plan) {
-  return std::max<uint64_t>(64 * kMiB, kMemtablesPerSpace * plan.memtable);
+  return std::max<uint64_t>(64 * kMiB, 2 * plan.memtables);
 }
 
 }  // namespace
@@ -119,6 +120,8 @@ TablePlan plan_tables(const MemoryPlan& memory, uint64_t disk_bytes) {
   plan.compaction = std::clamp<uint64_t>(disk_bytes / 20, 16 * kMiB, 800 * kMiB);
   plan.table = std::max<uint64_t>(2 * kMiB, plan.compaction / kTablesOfCompaction);
   plan.level_base = std::min(level_base(memory), std::max(memory.memtables, disk_bytes / 16));
+  // More would make walks slower, which seek in each of them.
+  plan.level0_tables = plan.level_base >= 2 * memory.memtables ? 6 : 4;
   return plan;
 }
 
@@ -235,6 +238,7 @@ rocksdb::ColumnFamilyOptions make_space_options(Space space, const EngineOptions
   }
   cf.level_compaction_dynamic_level_bytes = true;
   cf.max_bytes_for_level_base = tables.level_base;
+  cf.level0_file_num_compaction_trigger = tables.level0_tables;
   cf.level0_slowdown_writes_trigger = plan.level0_slowdown;
   cf.level0_stop_writes_trigger = plan.level0_stop;
   cf.optimize_filters_for_hits = false;  // absent keys are common: filters in every level

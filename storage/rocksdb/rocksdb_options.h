@@ -36,6 +36,7 @@ MemoryPlan plan_memory(uint64_t cache_bytes, uint64_t disk_bytes);
 // anything back, so it is a small part of the disk.
 struct TablePlan {
   uint64_t level_base = 0;  // size of the first level below level 0, which is rewritten as a whole
+  int level0_tables = 0;    // in level 0, from which on they are merged into it
   uint64_t table = 0;       // one table of that level; twice as much with each level below
   uint64_t compaction = 0;  // what a table of a deeper level is merged with
 };

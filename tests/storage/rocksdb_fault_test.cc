@@ -4,6 +4,7 @@
 #include <rocksdb/file_system.h>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -160,6 +161,35 @@ TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") 
   REQUIRE(engine->put(kMeta, "after", "v").ok());
   engine.reopen();
   CHECK(engine->scan(kMeta) == Records{{"after", "v"}, {"before", "v"}});
+}
+
+TEST_CASE("RocksDB: settings that a full disk does not take cost neither recovery nor space") {
+  FaultyEngine engine;
+  REQUIRE(engine->put(kMeta, "before", "v").ok());
+  engine.set_faults("no-append");
+  for (int i = 0; i < 2; ++i) (*engine)->set_cache_bytes(48 << 20);
+  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+  engine.set_faults("");
+  REQUIRE(heal(&**engine).ok());
+  (*engine)->set_cache_bytes(32 << 20);
+
+  // Files that are not needed any more go.
+  for (const char* key : {"one", "two"}) {
+    REQUIRE(engine->put(kMeta, key, "v").ok());
+    REQUIRE((*engine)->flush().ok());
+  }
+  REQUIRE((*engine)->compact(kMeta, {}).ok());
+  const auto tables = [&] {
+    const std::filesystem::directory_iterator all(engine->options().path);
+    return std::ranges::count_if(
+        all, [](const auto& file) { return file.path().extension() == ".sst"; });
+  };
+  for (int i = 0; i < 500 && tables() > 1; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(tables() == 1);
+  engine.reopen();
+  CHECK(engine->scan(kMeta) == Records{{"before", "v"}, {"one", "v"}, {"two", "v"}});
 }
 
 TEST_CASE("RocksDB: a disk that takes no new file refuses writes and heals") {

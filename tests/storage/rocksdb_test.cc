@@ -140,6 +140,8 @@ TEST_CASE("RocksDB: what is written out and rewritten at a time is a small part 
       CHECK(tables.level_base <= disk / 16);
       CHECK(tables.compaction <= disk / 16);
       CHECK(tables.table * 4 <= tables.compaction);
+      // Level 0 is merged before it is larger than the level that it goes into.
+      CHECK(static_cast<uint64_t>(tables.level0_tables) * memory.memtable <= tables.level_base);
     }
   }
 }
