@@ -375,6 +375,15 @@ bool RdbLoader::Impl::take_string(Input& in) {
     end_key(place_->kept);
     return true;
   }
+  uint64_t packed;
+  Input compressed = in;
+  if (compressed.compressed_string(&packed, &bytes) && bytes > storage::kInlineStringMax) {
+    in = compressed;
+    filling_.begin_value();
+    value_ = begin_compressed_string(packed, bytes, *place_);
+    state = State::kValue;
+    return true;
+  }
   std::string text;
   if (!in.string(&text)) return false;
   if (place_->kept) {

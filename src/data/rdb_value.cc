@@ -12,6 +12,7 @@
 #include "src/types/list_builder.h"
 #include "src/types/member_table.h"
 #include "src/types/rdb/rdb_listpack.h"
+#include "src/types/rdb/rdb_lzf.h"
 #include "src/types/set_builder.h"
 #include "src/types/sorted_set_builder.h"
 #include "src/types/sorted_set_bytes.h"
@@ -235,8 +236,7 @@ class LongString : public RdbValue {
     if (!in.take(std::min<uint64_t>(bytes_ - at_, storage::kStringChunkBytes), &piece)) {
       return false;
     }
-    types::put_chunk(put_, static_cast<uint32_t>(at_ / storage::kStringChunkBytes), piece);
-    at_ += piece.size();
+    put(piece);
     return true;
   }
   bool complete() const override { return at_ == bytes_; }
@@ -250,11 +250,63 @@ class LongString : public RdbValue {
                         .error = {}});
   }
 
+ protected:
+  // All but the last one are whole chunks.
+  void put(std::string_view piece) {
+    types::put_chunk(put_, static_cast<uint32_t>(at_ / storage::kStringChunkBytes), piece);
+    at_ += piece.size();
+  }
+  uint64_t left() const { return bytes_ - at_; }
+
  private:
   const RdbPlace& place_;
   const types::PutElement put_;
   const uint64_t bytes_;
   uint64_t at_ = 0;
+};
+
+class CompressedString : public LongString {
+ public:
+  CompressedString(uint64_t packed, uint64_t bytes, const RdbPlace& place)
+      : LongString(bytes, place), packed_left_(packed) {}
+
+  // As many whole pieces as make a chunk, or are there.
+  bool take(Input& in) override {
+    using types::rdb::LzfStep;
+    const std::string_view packed = in.rest().substr(0, packed_left_);
+    size_t at = 0;
+    LzfStep step = LzfStep::kTaken;
+    while (at < packed.size() && waiting() < storage::kStringChunkBytes) {
+      step = types::rdb::lzf_step(packed, &at, left() - waiting(), &unpacked_);
+      if (step != LzfStep::kTaken) break;
+    }
+    if (step == LzfStep::kDamaged || (at == 0 && packed.size() == packed_left_)) return false;
+    std::string_view taken;
+    if (!in.take(at == 0 ? packed.size() + 1 : at, &taken)) return false;
+    packed_left_ -= at;
+    const bool is_last = packed_left_ == 0;
+    if (is_last && waiting() != left()) return false;
+    while (waiting() >= storage::kStringChunkBytes || (is_last && waiting() > 0)) put_chunk();
+    return true;
+  }
+  bool complete() const override { return packed_left_ == 0; }
+
+ private:
+  uint64_t waiting() const { return unpacked_.size() - put_; }
+  void put_chunk() {
+    const std::string_view chunk =
+        std::string_view(unpacked_).substr(put_, storage::kStringChunkBytes);
+    put(chunk);
+    put_ += chunk.size();
+    // Later pieces point back at the last bytes.
+    const size_t passed = put_ - std::min(put_, types::rdb::kLzfOffsetMax);
+    unpacked_.erase(0, passed);
+    put_ -= passed;
+  }
+
+  uint64_t packed_left_;
+  std::string unpacked_;
+  size_t put_ = 0;  // of it
 };
 
 }  // namespace
@@ -293,6 +345,11 @@ std::unique_ptr<RdbValue> begin_value(ObjectType type, const RdbPlace& place) {
 
 std::unique_ptr<RdbValue> begin_long_string(uint64_t bytes, const RdbPlace& place) {
   return std::make_unique<LongString>(bytes, place);
+}
+
+std::unique_ptr<RdbValue> begin_compressed_string(uint64_t packed, uint64_t bytes,
+                                                  const RdbPlace& place) {
+  return std::make_unique<CompressedString>(packed, bytes, place);
 }
 
 }  // namespace ingot::data

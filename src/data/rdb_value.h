@@ -46,6 +46,9 @@ std::unique_ptr<RdbValue> begin_value(types::rdb::ObjectType type, const RdbPlac
 std::unique_ptr<RdbValue> begin_stream(types::rdb::ObjectType type, const RdbPlace& place);
 // A string of so many bytes, which follow.
 std::unique_ptr<RdbValue> begin_long_string(uint64_t bytes, const RdbPlace& place);
+// The same, compressed to `packed` bytes.
+std::unique_ptr<RdbValue> begin_compressed_string(uint64_t packed, uint64_t bytes,
+                                                  const RdbPlace& place);
 
 // Stores what was built under the place's filling.
 bool store_built(const RdbPlace& place, const types::BuiltValue& value);

@@ -218,6 +218,37 @@ TEST_CASE("what is written to an RDB file is there again when it is loaded", "[r
   to.check();
 }
 
+TEST_CASE("a long string that is compressed is unpacked piece by piece", "[rdb]") {
+  std::mt19937 random(5);
+  std::string text(300'000 + random() % 20'000, 'a');
+  for (size_t at = 0; at < text.size(); at += 1 + random() % 600) {
+    text[at] = static_cast<char>(random());
+  }
+  std::string value;
+  types::rdb::append_string(&value, text, /*compress=*/true);
+  REQUIRE(value.size() < text.size() / 10);
+  const auto file = [&](const std::string& compressed) {
+    return std::string("REDIS0009\0\x03key", 14) + compressed + '\xff' + std::string(8, '\0');
+  };
+  Server expected, to;
+  types::store_string(expected.keys(), 0, "key", nullptr, text, 0);
+  expected.commit();
+  const size_t piece = GENERATE(size_t{1}, size_t{30}, size_t{4096}, SIZE_MAX);
+  CAPTURE(piece);
+  for (int i = 0; i < 100; ++i) {
+    std::string damaged = value;
+    damaged[random() % 9] ^= static_cast<char>(1 << random() % 8);  // the lengths
+    (void)load(to, file(damaged), piece);
+    damaged = value;
+    damaged.erase(9 + random() % (damaged.size() - 9), 1);
+    CHECK_FALSE(load(to, file(damaged), piece)->finished());
+  }
+  to.check();
+  publish(to, load(to, file(value), piece));
+  CHECK(to.digest() == expected.digest());
+  to.check();
+}
+
 TEST_CASE("what stands behind the end of an RDB file is not taken", "[rdb]") {
   Server from, to;
   fill(from, 3);

@@ -106,6 +106,23 @@ bool Input::plain_string(uint64_t* bytes) {
   return false;
 }
 
+bool Input::compressed_lengths(uint64_t* packed, uint64_t* bytes) {
+  return length(packed) && length(bytes) && *bytes != 0 && *bytes <= kStringBytesMax &&
+         *packed <= kStringBytesMax && *packed >= *bytes / kLzfRatioMax;
+}
+
+bool Input::compressed_string(uint64_t* packed, uint64_t* bytes) {
+  const std::string_view before = rest_;
+  uint64_t encoding;
+  bool encoded;
+  if (length_or_encoding(&encoding, &encoded) && encoded && encoding == kLzf &&
+      compressed_lengths(packed, bytes)) {
+    return true;
+  }
+  rest_ = before;
+  return false;
+}
+
 bool Input::string(std::string* out) {
   uint64_t bytes;
   bool encoded;
@@ -121,12 +138,9 @@ bool Input::encoded_string(uint64_t encoding, std::string* out) {
   if (encoding == kLzf) {
     uint64_t compressed, bytes;
     std::string_view text;
-    if (!length(&compressed) || !length(&bytes) || bytes == 0 || bytes > kStringBytesMax) {
-      return false;
-    }
+    if (!compressed_lengths(&compressed, &bytes)) return false;
     if (bytes > unpacked_left_) return too_large_ = true, false;
     unpacked_left_ -= bytes;
-    if (compressed > kStringBytesMax || compressed < bytes / kLzfRatioMax) return false;
     return take(compressed, &text) && lzf_decompress(text, bytes, out);
   }
   int64_t value = 0;

@@ -37,6 +37,9 @@ class Input {
   // The length of a string that is neither a number nor compressed, whose bytes follow. False, and
   // nothing was taken, when it is another.
   [[nodiscard]] bool plain_string(uint64_t* bytes);
+  // Of a compressed string the lengths of its pieces, which follow, and of what they stand for.
+  // False, and nothing was taken, when it is none.
+  [[nodiscard]] bool compressed_string(uint64_t* packed, uint64_t* bytes);
   // A number of elements that take at least `bytes_each` of what is left.
   [[nodiscard]] bool count(uint64_t* value, size_t bytes_each = 1);
 
@@ -49,6 +52,7 @@ class Input {
   uint64_t strings_max() const { return unpacked_left_ / sizeof(std::string); }
 
   size_t left() const { return rest_.size(); }
+  std::string_view rest() const { return rest_; }
   bool too_large() const { return too_large_; }  // reading failed because of unpacked_max
   bool ran_out() const { return ran_out_; }      // reading failed because the bytes end
   size_t missing() const { return missing_; }    // after that: how many more it needs at least
@@ -70,6 +74,7 @@ class Input {
     return false;
   }
   bool length_or_encoding(uint64_t* value, bool* encoded);
+  bool compressed_lengths(uint64_t* packed, uint64_t* bytes);
   bool encoded_string(uint64_t encoding, std::string* out);
 
   std::string_view rest_;

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <memory>
 
 namespace ingot::types::rdb {
 
 namespace {
 
-constexpr size_t kOffsetMax = 1 << 13;
 constexpr size_t kMatchMax = (1 << 8) + (1 << 3);
 constexpr size_t kLiteralsMax = 1 << 5;
 // So many bytes of a match are compared before the end is looked at: it decides how long a match
@@ -107,7 +105,7 @@ bool lzf_compress(std::string_view in, size_t bytes_max, std::string* out) {
   size_t at = 0;
   while (at < last) {
     const size_t earlier = seen->exchange(in, at);
-    if (earlier > 0 && earlier < at && at - earlier - 1 < kOffsetMax &&
+    if (earlier > 0 && earlier < at && at - earlier - 1 < kLzfOffsetMax &&
         in.substr(earlier, 3) == in.substr(at, 3)) {
       if (!pieces.room_for_match()) return false;
       const size_t length = match_length(in, earlier, at);
@@ -127,31 +125,39 @@ bool lzf_compress(std::string_view in, size_t bytes_max, std::string* out) {
   return true;
 }
 
+LzfStep lzf_step(std::string_view in, size_t* at, size_t bytes_max, std::string* out) {
+  size_t next = *at;
+  const auto byte = [&] { return static_cast<uint8_t>(in[next++]); };
+  if (next == in.size()) return LzfStep::kRanOut;
+  const size_t control = byte();
+  if (control < kLiteralsMax) {
+    const size_t length = control + 1;
+    if (length > bytes_max) return LzfStep::kDamaged;
+    if (length > in.size() - next) return LzfStep::kRanOut;
+    out->append(in.substr(next, length));
+    *at = next + length;
+    return LzfStep::kTaken;
+  }
+  size_t length = control >> 5;
+  if (length == 7) {
+    if (next == in.size()) return LzfStep::kRanOut;
+    length += byte();
+  }
+  length += 2;
+  if (next == in.size()) return LzfStep::kRanOut;
+  const size_t offset = ((control & 0x1f) << 8 | byte()) + 1;
+  if (offset > out->size() || length > bytes_max) return LzfStep::kDamaged;
+  for (size_t i = 0; i < length; ++i) out->push_back((*out)[out->size() - offset]);
+  *at = next;
+  return LzfStep::kTaken;
+}
+
 bool lzf_decompress(std::string_view in, size_t bytes, std::string* out) {
   out->clear();
   if (bytes / kLzfRatioMax > in.size()) return false;
   out->reserve(bytes);
-  size_t at = 0;
-  const auto byte = [&] { return static_cast<uint8_t>(in[at++]); };
-  while (at < in.size()) {
-    const size_t control = byte();
-    if (control < kLiteralsMax) {
-      const size_t length = control + 1;
-      if (length > in.size() - at || length > bytes - out->size()) return false;
-      out->append(in.substr(at, length));
-      at += length;
-      continue;
-    }
-    size_t length = control >> 5;
-    if (length == 7) {
-      if (at == in.size()) return false;
-      length += byte();
-    }
-    length += 2;
-    if (at == in.size()) return false;
-    const size_t offset = ((control & 0x1f) << 8 | byte()) + 1;
-    if (offset > out->size() || length > bytes - out->size()) return false;
-    for (size_t i = 0; i < length; ++i) out->push_back((*out)[out->size() - offset]);
+  for (size_t at = 0; at < in.size();) {
+    if (lzf_step(in, &at, bytes - out->size(), out) != LzfStep::kTaken) return false;
   }
   return out->size() == bytes;
 }

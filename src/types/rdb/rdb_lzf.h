@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,12 @@ namespace ingot::types::rdb {
 // The same bytes as Redis makes; false, and *out of no meaning, unless at most `bytes_max` come
 // out.
 [[nodiscard]] bool lzf_compress(std::string_view in, size_t bytes_max, std::string* out);
+enum class LzfStep : uint8_t { kTaken, kRanOut, kDamaged };
+// How far back a piece may point.
+inline constexpr size_t kLzfOffsetMax = 1 << 13;
+// Appends to *out, which ends with what came before, what the piece at `*at` of `in` stands for, at
+// most `bytes_max`, and moves `*at` behind it. kRanOut: nothing was done, the piece is not whole.
+[[nodiscard]] LzfStep lzf_step(std::string_view in, size_t* at, size_t bytes_max, std::string* out);
 // Replaces *out; false unless it comes to exactly `bytes`.
 [[nodiscard]] bool lzf_decompress(std::string_view in, size_t bytes, std::string* out);
 // No `in_bytes` decompress to more.
