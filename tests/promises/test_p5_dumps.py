@@ -1,11 +1,11 @@
 """P5: a long string leaves by DUMP or MIGRATE, and comes by RESTORE, without being held."""
 
 import pytest
-from harness import MB, OK, ingot
+from harness import MB, OK, eventually, ingot
 from large_values import block, receive_exactly, receive_line, send_blocks, send_command
 from large_values import slow_socket, store
 from memory_bound import MAXMEMORY, MemoryWatch, limited
-from support.servers import self_check
+from support.servers import Server, self_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps everything in memory")
 
@@ -68,3 +68,14 @@ def test_a_dump_that_does_not_fit_is_refused(engine):
             reply = client.call("MIGRATE", "127.0.0.1", server.port, "list", 1, 10_000)
             assert reply.value == OOM
             assert target.call("LLEN", "list").value == 20
+
+
+@pytest.mark.seconds(60)
+def test_a_master_whose_string_is_compressed_to_little(engine):
+    with limited(engine) as (server, memory), Server.redis() as master:
+        with server.client(timeout=60) as client, master.client(timeout=60) as source:
+            source.call("SETRANGE", "large", 2 * LARGE - 1, "x")
+            assert client.call("REPLICAOF", "127.0.0.1", master.port) == OK
+            eventually(lambda: client.call("STRLEN", "large").value == 2 * LARGE, 40, "followed")
+            memory.check("a full synchronization")
+            assert client.call("GETRANGE", "large", -3, -1).value == b"\0\0x"
