@@ -207,6 +207,11 @@ int restore(const Backups& backups, const std::string& which, const std::string&
   if (all.empty()) return fail("there is no backup");
   const auto id = which == "latest" ? all.back().id : parse_number(which, UINT32_MAX);
   if (!id) return fail(fmt::format("'{}' is no number of a backup", which));
+  for (const uint32_t damaged : backups.damaged()) {
+    if (which != "latest" || damaged < *id) continue;
+    return fail(
+        fmt::format("backup {} is later, and damaged; say {} to have that one", damaged, *id));
+  }
   ingot::storage::StagedData made(target, "restore");
   if (!made.status().ok()) return fail(made.status().message());
   Status status = backups.restore(*id, made.path());

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -35,6 +36,21 @@ Status sync_directory(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failed("open", path);
   Status status = fsync(fd) == 0 ? Status() : failed("sync", path);
+  close(fd);
+  return status;
+}
+
+Status read_file(const std::string& path, std::string* bytes) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("open", path);
+  bytes->clear();
+  std::array<char, 4096> piece;
+  ssize_t got = 1;
+  while (got > 0 || (got < 0 && errno == EINTR)) {
+    got = read(fd, piece.data(), piece.size());
+    if (got > 0) bytes->append(piece.data(), static_cast<size_t>(got));
+  }
+  Status status = got == 0 ? Status() : failed("read", path);
   close(fd);
   return status;
 }

@@ -1,4 +1,4 @@
-// Small files that must survive a power loss. Any thread; both wait for the disk.
+// Small files that must survive a power loss. Any thread; all wait for the disk.
 #pragma once
 
 #include <string>
@@ -10,6 +10,9 @@ namespace ingot::storage {
 
 // Makes the names in a directory durable.
 Status sync_directory(const std::string& path);
+
+// Reads all of the file `path`. kIo when that cannot be done, as when there is none.
+Status read_file(const std::string& path, std::string* bytes);
 
 // Writes the file `path` anew and makes it durable, with its name: after a crash at any time it is
 // there whole, or what was there before is. kNoSpace on a full disk.

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "storage/durable_file.h"
 #include "storage/engine.h"
@@ -24,8 +22,9 @@ Status claim_directory(std::string_view name, const std::string& path) {
   fs::create_directories(path, error);
   if (error) return {Status::Code::kIo, fmt::format("cannot create {}: {}", path, error.message())};
   const fs::path marker = fs::path(path) / kMarkerFile;
-  if (std::ifstream in(marker); in) {
-    const std::string found(std::istreambuf_iterator<char>(in), {});
+  if (fs::exists(marker, error)) {
+    std::string found;
+    if (Status status = read_file(marker.string(), &found); !status.ok()) return status;
     if (found == name) return {};
     return {Status::Code::kInvalid,
             fmt::format("{} holds data of the engine '{}', not '{}'", path, found, name)};

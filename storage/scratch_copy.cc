@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+
+#include "storage/durable_file.h"
 
 namespace ingot::storage {
 
@@ -32,9 +32,10 @@ ScratchCopy::~ScratchCopy() {
 }
 
 Status ScratchCopy::make(const std::string& path) {
-  std::ifstream marker(fs::path(path) / "ENGINE");
-  engine_.assign(std::istreambuf_iterator<char>(marker), {});
-  if (engine_.empty()) return failed("read", fs::path(path) / "ENGINE", "it is not Ingot's data");
+  const fs::path marker = fs::path(path) / "ENGINE";
+  const Status read = read_file(marker.string(), &engine_);
+  if (!read.ok() && fs::exists(marker)) return read;
+  if (engine_.empty()) return failed("read", marker, "it is not Ingot's data");
 
   const fs::path lock = fs::path(path) / "LOCK";
   lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

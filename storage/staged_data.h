@@ -1,6 +1,6 @@
 // A data directory that a tool makes for a server to be started on: TARGET/ingot-data. It is made
-// beside TARGET under another name, which goes with its maker, and gets its own when it is whole
-// and durable. One thread.
+// under another name, in TARGET if that is there and beside it if not, which goes with its maker,
+// and gets its own when it is whole and durable. One thread.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace ingot::storage {
 
 class StagedData {
  public:
-  // `target`: must not exist, or be an empty directory. `maker`: a word for the name beside it.
+  // `target`: must not exist, or be an empty directory. `maker`: a word for that other name.
   StagedData(const std::string& target, std::string_view maker);
   ~StagedData();
   StagedData(const StagedData&) = delete;
@@ -27,7 +27,7 @@ class StagedData {
   Status publish();
 
  private:
-  Status make_scratch();
+  Status make_scratch(std::string_view maker);
 
   std::string target_;
   std::string scratch_;

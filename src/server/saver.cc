@@ -81,13 +81,13 @@ Status Saver::write(const CheckpointPlan& plan) {
   std::error_code error;
   const std::string fresh = plan.path + ".new";
   fs::remove_all(fresh, error);
-  if (Status status = engine_.checkpoint(fresh); !status.ok()) return status;
+  fs::remove_all(fresh + ".tmp", error);  // where RocksDB makes it: a link would lead it astray
+  Status status = engine_.checkpoint(fresh);
   // To serve it and to check it, one has to know whose it is.
-  if (Status status = storage::claim_directory(engine_.name(), fresh); !status.ok()) {
-    fs::remove_all(fresh, error);  // its links would hold the space of what is compacted
-    return status;
-  }
-  return put_checkpoint(plan, fresh);
+  if (status.ok()) status = storage::claim_directory(engine_.name(), fresh);
+  if (status.ok()) status = put_checkpoint(plan, fresh);
+  if (!status.ok()) fs::remove_all(fresh, error);  // it would hold the space of what is compacted
+  return status;
 }
 
 void Saver::measure(const std::string& path) {

@@ -12,9 +12,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <map>
+#include <sstream>
 #include <thread>
+#include <utility>
 
 #include "storage/backups.h"
 #include "storage/durable_file.h"
@@ -37,6 +38,39 @@ Status cannot(std::string_view what, const std::string& path, int error) {
 Status failed_within(const std::string& what, const rocksdb::Status& status) {
   const Status why = to_status(status);
   return {why.code(), what + ": " + why.message()};
+}
+
+// RocksDB ends the process where the lists of two backups tell different checksums of a file that
+// both have, which one flipped bit is enough for.
+Status compare_lists(const std::string& directory) {
+  struct Listed {
+    std::string checksum;
+    std::string list;
+  };
+  std::map<std::string, Listed> files;
+  std::error_code error;
+  for (fs::directory_iterator it(directory + "/meta", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string list = it->path().string();
+    if (it->path().has_extension()) continue;  // of a backup that was not finished
+    std::string content;
+    if (Status status = read_file(list, &content); !status.ok()) return status;
+    std::istringstream lines(content);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t name_end = line.find(' ');
+      if (name_end == line.npos) continue;
+      const std::string checksum = line.substr(name_end);
+      const auto [at, is_new] =
+          files.try_emplace(line.substr(0, name_end), Listed{.checksum = checksum, .list = list});
+      if (!is_new && at->second.checksum != checksum) {
+        return {Status::Code::kCorruption,
+                fmt::format("{} or {} is damaged, and no backup can be read before one of them is "
+                            "moved away",
+                            at->second.list, list)};
+      }
+    }
+  }
+  return {};
 }
 
 class Descriptor {
@@ -146,6 +180,7 @@ Status RocksdbBackups::lock(const std::string& directory, Access access) {
 Backups::OpenResult RocksdbBackups::open(const std::string& directory, Access access) {
   std::unique_ptr<RocksdbBackups> made(new RocksdbBackups);
   if (Status status = made->lock(directory, access); !status.ok()) return {nullptr, status};
+  if (Status status = compare_lists(directory); !status.ok()) return {nullptr, status};
   const rocksdb::BackupEngineOptions options(directory);
   rocksdb::IOStatus status;
   if (access == Access::kChange) {
@@ -185,26 +220,31 @@ Status RocksdbBackups::create(const std::string& data, Backup* made) {
   const Descriptor directory(::open(data.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0) return cannot("open", data, errno);
   const std::string path = fmt::format("/proc/self/fd/{}", directory.get());
-  std::ifstream marker(path + "/ENGINE");
-  const std::string engine(std::istreambuf_iterator<char>(marker), {});
-  if (engine != "rocksdb") {
-    return {Status::Code::kInvalid, fmt::format("there are no data of RocksDB in {}", data)};
+  std::string engine;
+  (void)read_file(path + "/ENGINE", &engine);
+  rocksdb::Status status = rocksdb::Status::NotFound("there are no data of RocksDB");
+  if (ReadOnlyDatabase database; engine == "rocksdb") {
+    status = database.open(path, rocksdb::Env::Default());
+    if (status.ok()) status = changing_->CreateNewBackup(database.get());
   }
-
-  ReadOnlyDatabase database;
-  rocksdb::Status status = database.open(path, rocksdb::Env::Default());
-  if (status.ok()) status = changing_->CreateNewBackup(database.get());
-  if (status.ok()) {
-    *made = list().back();
-    return {};
-  }
-  changing_->GarbageCollect().PermitUncheckedError();  // what it has copied takes space
+  // Logs that were gone before the copying began are missed by nobody.
   struct stat opened {};
   struct stat named {};
   const bool is_there = fstat(directory.get(), &opened) == 0 && stat(data.c_str(), &named) == 0 &&
                         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  if (status.ok() && is_there) {
+    *made = list().back();
+    return {};
+  }
+  if (status.ok()) {
+    changing_->DeleteBackup(list().back().id).PermitUncheckedError();
+  }
+  changing_->GarbageCollect().PermitUncheckedError();  // what it has copied takes space
   if (!is_there) {
     return {Status::Code::kBusy, fmt::format("{} was replaced while it was copied", data)};
+  }
+  if (engine != "rocksdb") {
+    return {Status::Code::kInvalid, fmt::format("there are no data of RocksDB in {}", data)};
   }
   return failed_within("cannot back up " + data, status);
 }

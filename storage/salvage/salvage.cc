@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
+#include "storage/durable_file.h"
 #include "storage/salvage/log_records.h"
 #include "storage/salvage/salvaged_table.h"
 
@@ -21,9 +21,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Nothing of what cannot be read.
 std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string content;
+  return read_file(path, &content).ok() ? content : std::string();
 }
 
 std::string_view engine_name(FileForm form) {
@@ -38,7 +39,7 @@ bool is_derived(Space space) {
 }  // namespace
 
 bool Loss::touches(Space in, std::string_view prefix) const {
-  if ((space && *space != in) || newest == 0) return false;
+  if ((space && *space != in) || brings_back) return false;
   const bool ends_before = until && *until < prefix;
   const bool begins_behind = after > prefix && !std::string_view(after).starts_with(prefix);
   return !ends_before && !begins_behind;
@@ -115,7 +116,8 @@ Status Salvage::read_catalogue() {
       losses_.push_back({.what = "It is not known which tables are the current ones (CURRENT or "
                                  "its manifest is lost): all are taken, and what was removed may "
                                  "be back",
-                         .newest = 0});
+                         .newest = 0,
+                         .brings_back = true});
       return {};
     }
     notes_.push_back(fmt::format("CURRENT is damaged: {} is the only manifest", manifests[0]));
@@ -128,7 +130,8 @@ Status Salvage::read_catalogue() {
                                            "current ones: all are taken, and what was removed may "
                                            "be back",
                                            current),
-                       .newest = 0});
+                       .newest = 0,
+                       .brings_back = true});
   }
   return {};
 }

@@ -29,8 +29,9 @@ struct Loss {
   // Keys behind `after`, up to `until` (nothing: to the end).
   std::string after;
   std::optional<std::string> until;
-  uint64_t newest = UINT64_MAX;  // nothing younger was lost; 0: nothing at all, something is back
+  uint64_t newest = UINT64_MAX;  // nothing younger was lost; compactions make it 0 where all is old
   bool is_narrow = false;        // some blocks, with few keys
+  bool brings_back = false;      // nothing was lost, but something that was removed may be there
 
   // Whether a record of that space and key, a younger one than that which is there, may be lost.
   bool concerns(Space in, std::string_view key, uint64_t sequence) const {

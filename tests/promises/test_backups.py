@@ -274,6 +274,43 @@ def test_what_is_refused(tmp_path):
     assert ingot_backup("--help")[0] == 0
 
 
+def test_restore_to_a_file_system_of_its_own(tmp_path):
+    target = tmp_path / "disk"
+    target.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(target)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file systems can be mounted here")
+    try:
+        (target / "lost+found").mkdir()
+        with Server.ingot("rocksdb") as server, server.client() as client:
+            client.call("SET", "key", "value")
+            create(server, tmp_path / "backups")
+        assert ingot_backup("restore", tmp_path / "backups", "latest", target)[0] == 0
+        assert sorted(os.listdir(target)) == ["ingot-data", "lost+found"]
+        assert ingot_check(target)[0] == 0
+        assert ingot_backup("restore", tmp_path / "backups", "latest", target)[0] == 2
+    finally:
+        subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+def test_damaged_lists_and_latest(tmp_path):
+    backups = tmp_path / "backups"
+    with Server.ingot("rocksdb") as server, server.client() as client:
+        for number in (1, 2):
+            client.call("SET", "key", number)
+            assert create(server, backups) == number
+    listed = (backups / "meta" / "2").read_bytes()
+    at = listed.index(b"\n", listed.index(b"shared_checksum")) - 1  # of a file that both have
+    (backups / "meta" / "2").write_bytes(listed[:at] + bytes([listed[at] ^ 1]) + listed[at + 1 :])
+    code, said = ingot_backup("list", backups)
+    assert code == 2 and "meta/2" in said, said
+    (backups / "meta" / "2").write_bytes(listed)
+    next((backups / "private" / "2").iterdir()).unlink()
+    code, said = ingot_backup("restore", backups, "latest", tmp_path / "target")
+    assert code == 2 and "backup 2 is later, and damaged" in said, said
+    assert ingot_backup("restore", backups, 1, tmp_path / "target")[0] == 0
+
+
 def checkpoints(server):
     return sorted(name for name in os.listdir(server.directory) if ".checkpoint" in name)
 

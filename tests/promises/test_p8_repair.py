@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import OK, eventually
+from harness import OK, eventually, info
 from support.effort import FULL
 from support.servers import Server, ingot_binary, self_check
 from test_p8_check import ingot_check, written
@@ -142,12 +142,21 @@ def test_a_sound_directory(sound, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("what", ["ENGINE flipped", "SYNCED flipped", "CURRENT flipped", "CURRENT missing"])
+FILES = ["ENGINE flipped", "ENGINE unreadable", "SYNCED flipped", "CURRENT flipped", "CURRENT missing", "CURRENT unreadable"]
+
+
+@pytest.mark.parametrize("what", FILES)
 def test_files_that_can_be_done_without(sound, tmp_path, what):
     name, how = what.split()
-    code, said, found, _ = repaired(
-        sound, tmp_path, lambda data: flip(data / name, 3) if how == "flipped" else (data / name).unlink()
-    )
+
+    def damage(data):
+        if how == "flipped":
+            return flip(data / name, 3)
+        (data / name).unlink()
+        if how == "unreadable":
+            (data / name).mkdir()
+
+    code, said, found, _ = repaired(sound, tmp_path, damage)
     assert name in said or name == "SYNCED"  # where the mark stands twice
     assert found == sound[2], said
     assert code == 0 or "CURRENT" in what, said
@@ -270,6 +279,21 @@ def test_compressed_tables(tmp_path, compression):
     with Server.ingot("rocksdb", directory=tmp_path / "target") as server, server.client(timeout=30) as client:
         replies = client.pipeline([("GET", f"key:{number:04}") for number in range(300)])
         assert {reply.value for reply in replies} == {value.encode()}
+
+
+def test_a_string_in_a_compacted_table_is_named(tmp_path):
+    """There RocksDB has no record of which change was the last one."""
+    with Server.ingot("rocksdb") as server:
+        with server.client(timeout=30) as client:
+            client.call("SET", "large", os.urandom(50_000))
+            client.call("BGREWRITEAOF")
+            eventually(lambda: info(client)["aof_rewrite_in_progress"] == "0", 20, "compacted")
+        server.kill()
+        data = server.directory / "ingot-data"
+        flip(max(files(data, "*.sst"), key=lambda path: path.stat().st_size), 20_000)
+        code, said = ingot_repair(server.directory, tmp_path / "target")
+        assert code == 1
+        assert re.search(r'"large" \(string, .*: bytes 16384 to 32767 are not there', said), said
 
 
 def sizes_of_tables(data):

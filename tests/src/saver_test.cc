@@ -126,11 +126,32 @@ TEST_CASE("a save that fails at the end leaves all checkpoints") {
   data.put("two");
   REQUIRE(data.saver().save(data.plan(2)).ok());
   data.put("three");
-  // A file where RocksDB makes the directory.
-  std::ofstream(data.path() + ".new.tmp") << "x";
+  fs::create_symlink("nowhere", data.path() + ".2");  // where a directory cannot be put
   CHECK_FALSE(data.saver().save(data.plan(2)).ok());
   CHECK(data.saved() == "two");
   CHECK(data.saved(".1") == "one");
+  CHECK_FALSE(fs::exists(data.path() + ".new"));
+}
+
+TEST_CASE("what stands where a checkpoint is made is removed, and nothing behind a link") {
+  Saved data("rocksdb");
+  data.put("one");
+  const std::string tmp = data.path() + ".new.tmp";
+  SECTION("a file") {
+    std::ofstream(tmp) << "x";
+  }
+  SECTION("a directory") {
+    fs::create_directories(tmp + "/in/it");
+  }
+  SECTION("a link") {
+    storage::TemporaryDirectory others;
+    std::ofstream(others.file("file")) << "x";
+    fs::create_directory_symlink(fs::path(others.file("file")).parent_path(), tmp);
+    REQUIRE(data.saver().save(data.plan()).ok());
+    CHECK(fs::exists(others.file("file")));
+  }
+  REQUIRE(data.saver().save(data.plan()).ok());
+  CHECK(data.saved() == "one");
 }
 
 TEST_CASE("a checkpoint is removed under another name") {
