@@ -44,6 +44,15 @@ def get(result):
     return result.get(blocking=True, timeout=WAIT_SECONDS)
 
 
+def get_of_retried(result):
+    """Each try that fails is a result, too, until the next one has ended."""
+    while True:
+        try:
+            return get(result)
+        except TaskException:
+            result.reset()
+
+
 def main():
     # Queued before anybody works: the more urgent one is taken first.
     for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
@@ -55,7 +64,7 @@ def main():
         began = time.monotonic()
         assert get(add.schedule((1, 2), delay=2)) == 3
         assert time.monotonic() - began >= 1.0  # times of huey are whole seconds
-        assert get(third_time("smoke:tries")) == 3
+        assert get_of_retried(third_time("smoke:tries")) == 3
         assert get(huey.enqueue(add.s(1, 2).then(add, 3).then(add, 4))) == [3, 6, 10]
         assert [get(result) for result in [add(n, n) for n in range(50)]] == [2 * n for n in range(50)]
         assert get(locked()) == "alone"
