@@ -39,7 +39,7 @@ constexpr const char* kUsage =
     "verify   Reads the backup with this number, or each one, and compares all checksums.\n"
     "restore  Writes a backup, whose checksums it compares, to TARGET/ingot-data, where\n"
     "         ingot-server --dir TARGET finds it. TARGET must not exist, or be empty. One that is\n"
-    "         killed leaves a TARGET.restore-N, which may be removed.\n"
+    "         killed leaves a TARGET.restore-N, or restore-N in TARGET, which may be removed.\n"
     "purge    Removes all backups but the last N.\n"
     "\n"
     "Exit code: 0 done; 1 a backup is damaged (list, verify); 2 it could not be done; 3 another\n"

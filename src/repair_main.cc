@@ -21,7 +21,7 @@ constexpr const char* kUsage =
     "Salvages what can still be read of the data that a stopped ingot-server keeps in DIRECTORY\n"
     "(its 'dir', or 'ingot-data' in it), and writes it, whole again, to TARGET/ingot-data, where\n"
     "ingot-server --dir TARGET finds it. DIRECTORY is only read. TARGET must not exist, or be\n"
-    "empty; beside it up to twice the room of the data is needed, half of that until it ends.\n"
+    "empty; where it is up to twice the room of the data is needed, half of that until it ends.\n"
     "\n"
     "Prints a line for each thing that is lost: a key, elements of a key, or what stood in a part\n"
     "of a file. What was lost may have been the news of a change: then there is an older version\n"

@@ -14,6 +14,7 @@ from harness import MB, OK, Crew, eventually, info
 from support.effort import FULL
 from support.faulty_disk import mounted
 from support.servers import Server, ingot_binary, self_check
+from support.small_disk import small_disk
 from test_p8_check import ingot_check, written
 from test_p8_repair import contents
 
@@ -157,11 +158,7 @@ def test_a_backup_that_is_killed(tmp_path, rng):
 
 
 def test_a_full_backup_disk(tmp_path, rng):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
-        pytest.skip("needs a file system of its own")
-    try:
+    with small_disk(tmp_path / "disk", 40) as disk:
         backups = disk / "backups"
         with Server.ingot("rocksdb") as server, server.client(timeout=30) as client:
             client.pipeline([("SET", f"k{number}", rng.randbytes(20_000)) for number in range(500)])
@@ -186,8 +183,6 @@ def test_a_full_backup_disk(tmp_path, rng):
                 code, said = ingot_backup("restore", backups, 1, disk / f"target{number}")
             assert code == 2 and "No space left on device" in said, said
             assert not [name for name in os.listdir(disk) if ".restore-" in name]
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 @pytest.mark.seconds(120)
@@ -275,12 +270,7 @@ def test_what_is_refused(tmp_path):
 
 
 def test_restore_to_a_file_system_of_its_own(tmp_path):
-    target = tmp_path / "disk"
-    target.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(target)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no file systems can be mounted here")
-    try:
+    with small_disk(tmp_path / "disk", 64) as target:
         (target / "lost+found").mkdir()
         with Server.ingot("rocksdb") as server, server.client() as client:
             client.call("SET", "key", "value")
@@ -289,8 +279,6 @@ def test_restore_to_a_file_system_of_its_own(tmp_path):
         assert sorted(os.listdir(target)) == ["ingot-data", "lost+found"]
         assert ingot_check(target)[0] == 0
         assert ingot_backup("restore", tmp_path / "backups", "latest", target)[0] == 2
-    finally:
-        subprocess.run(["umount", "-l", str(target)], check=True)
 
 
 def test_damaged_lists_and_latest(tmp_path):

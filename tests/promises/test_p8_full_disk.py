@@ -7,13 +7,13 @@ A small tmpfs stands in for the disk, so this needs the right to mount one.
 import contextlib
 import os
 import pathlib
-import subprocess
 import threading
 import time
 
 import pytest
 from harness import OK, Crew, eventually, info, ingot
 from support.servers import Server, self_check
+from support.small_disk import small_disk
 
 HEALED_WITHIN_SECONDS = 15
 MEMBERS = 300
@@ -21,19 +21,12 @@ MB = 1 << 20
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def mounted(path, megabytes):
-    path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(path)]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-@pytest.fixture
-def small_disk(tmp_path, request):
-    path = tmp_path / "disk"
-    if self_check() or not mounted(path, getattr(request, "param", 128)):
-        pytest.skip("settings that only Ingot has, on a file system of its own")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+@pytest.fixture(name="small_disk")
+def disk_of_its_own(tmp_path, request):
+    if self_check():
+        pytest.skip("settings that only Ingot has")
+    with small_disk(tmp_path / "disk", getattr(request, "param", 128)) as path:
+        yield path
 
 
 def fill(path):

@@ -2,7 +2,6 @@
 data stay, and in the end both are the same. support/faulty_disk.py is such a disk."""
 
 import errno
-import subprocess
 import threading
 import time
 
@@ -10,6 +9,7 @@ import pytest
 from pairs import Load, assert_same, eventually, info, is_up, on_faulty_disk, state, wait_in_step, wait_up
 from support.effort import FULL
 from support.servers import Server
+from support.small_disk import small_disk
 
 ROUNDS = 60 if FULL else 4
 LOAD = 2_000
@@ -71,15 +71,10 @@ def test_replica_whose_disk_fails_goes_on_after_a_restart(engine, failing, rng, 
             assert_same(master, replica)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(path)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no file systems can be mounted here")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+@pytest.fixture(name="small_disk")
+def disk_of_160_mb(tmp_path):
+    with small_disk(tmp_path / "disk", 160) as path:
+        yield path
 
 
 def test_data_too_large_for_the_replica_leave_its_old_ones(engine, rng, small_disk, tmp_path):
