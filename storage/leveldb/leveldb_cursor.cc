@@ -12,9 +12,10 @@ namespace {
 
 class LeveldbCursor : public Cursor {
  public:
-  LeveldbCursor(leveldb::DB* db, Space space, const leveldb::Snapshot* snapshot,
+  LeveldbCursor(leveldb::DB* db, ReadEpochs* epochs, Space space, const leveldb::Snapshot* snapshot,
                 const CursorOptions& options)
-      : space_(space),
+      : counted_(epochs),
+        space_(space),
         lower_(prefixed(space, options.lower)),
         upper_(options.upper.empty() ? end_of(space) : prefixed(space, options.upper)) {
     leveldb::ReadOptions read;
@@ -78,6 +79,7 @@ class LeveldbCursor : public Cursor {
   bool at_mark() const { return valid_ && key().empty() && value() == kSpaceMark; }
   void check_bounds() { valid_ = iterator_->Valid() && here() >= lower_ && here() < upper_; }
 
+  const ReadEpochs::Read counted_;
   const Space space_;
   const std::string lower_;
   const std::string upper_;
@@ -115,11 +117,11 @@ std::string end_of(Space space) {
   return {static_cast<char>(static_cast<int>(space) + 1)};
 }
 
-std::unique_ptr<Cursor> make_leveldb_cursor(leveldb::DB* db, Space space,
+std::unique_ptr<Cursor> make_leveldb_cursor(leveldb::DB* db, ReadEpochs* epochs, Space space,
                                             const leveldb::Snapshot* snapshot,
                                             const CursorOptions& options) {
   if (options.tier == Tier::kCacheOnly) return std::make_unique<MissingCursor>();
-  return std::make_unique<LeveldbCursor>(db, space, snapshot, options);
+  return std::make_unique<LeveldbCursor>(db, epochs, space, snapshot, options);
 }
 
 }  // namespace ingot::storage

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "storage/engine.h"
+#include "storage/leveldb/leveldb_garbage.h"
 
 namespace leveldb {
 class DB;
@@ -24,7 +25,7 @@ inline constexpr std::string_view kSpaceMark = "|";
 std::string end_of(Space space);
 
 // A cache-only cursor is never valid: LevelDB cannot tell what is in its cache.
-std::unique_ptr<Cursor> make_leveldb_cursor(leveldb::DB* db, Space space,
+std::unique_ptr<Cursor> make_leveldb_cursor(leveldb::DB* db, ReadEpochs* epochs, Space space,
                                             const leveldb::Snapshot* snapshot,
                                             const CursorOptions& options);
 

@@ -122,6 +122,7 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
            [this] {
              (void)note({Status::Code::kNoSpace, "a table waits for space"});
            }),
+      garbage_(&env_, &reads_, options.path),
       dead_collections_{.ids = DeadIds(std::max(kMiB, options.cache_bytes / 16)), .from = {}},
       dead_keyspaces_{.ids = DeadIds(kMiB), .from = {}},
       rate_(options.compaction_rate) {}
@@ -212,6 +213,7 @@ Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
   leveldb::ReadOptions read;
   read.verify_checksums = true;  // a damaged block is an error, never data
   read.snapshot = raw(snapshot);
+  const ReadEpochs::Read counted(&reads_);
   const leveldb::Status status = db_->Get(read, prefixed(space, key), value);
   const bool is_mark = status.ok() && key.empty() && *value == kSpaceMark;
   if (status.IsNotFound() || is_mark) return Lookup::kAbsent;
@@ -221,7 +223,7 @@ Lookup LeveldbEngine::get(const Snapshot* snapshot, Space space, std::string_vie
 }
 
 std::unique_ptr<Cursor> LeveldbEngine::new_cursor(Space space, const CursorOptions& options) {
-  return make_leveldb_cursor(db_.get(), space, raw(options.snapshot), options);
+  return make_leveldb_cursor(db_.get(), &reads_, space, raw(options.snapshot), options);
 }
 
 std::unique_ptr<Snapshot> LeveldbEngine::new_snapshot() {

@@ -24,6 +24,7 @@
 #include "storage/dead_ids.h"
 #include "storage/engine.h"
 #include "storage/leveldb/leveldb_files.h"
+#include "storage/leveldb/leveldb_garbage.h"
 #include "storage/log_ledger.h"
 
 namespace ingot::storage {
@@ -61,6 +62,7 @@ class LeveldbEngine : public Engine {
   size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
   Status reclaim(GarbageKind kind, Reclaimed* out) override;
   Status make_room() override;
+  void look_at_space() override;
   void interrupt() override;
 
  protected:
@@ -116,6 +118,8 @@ class LeveldbEngine : public Engine {
   const std::function<void(const std::string&)> on_log_;
   LogLedger ledger_;  // thread safe
   LeveldbEnv env_;
+  ReadEpochs reads_;
+  LeveldbGarbage garbage_;  // of the thread of look_at_space()
   std::unique_ptr<leveldb::DB> db_;
 
   // Held for each write, which LevelDB takes one at a time anyway.

@@ -310,9 +310,13 @@ leveldb::Status LeveldbEnv::NewWritableFile(const std::string& path, leveldb::Wr
   const std::filesystem::path name(path);
   const std::string stem = name.stem().string();
   uint64_t number = 0;
-  const bool is_log =
-      name.extension() == ".log" &&
+  const bool is_numbered =
       std::from_chars(stem.data(), stem.data() + stem.size(), number).ec == std::errc();
+  const bool is_log = is_numbered && name.extension() == ".log";
+  if (is_numbered && name.extension() == ".ldb") {
+    std::lock_guard lock(mutex_);
+    tables_of_work_.insert(number);
+  }
   int fd = disk_->create(path);
   while (fd < 0 && errno == ENOSPC && !is_log && wait_for_space()) fd = disk_->create(path);
   if (fd < 0) return failed(path);
@@ -350,6 +354,20 @@ leveldb::Status LeveldbEnv::RemoveFile(const std::string& path) {
   }
   wake_.notify_all();
   return EnvWrapper::RemoveFile(path);
+}
+
+// LevelDB schedules each step when the one before has ended.
+void LeveldbEnv::Schedule(void (*work)(void*), void* argument) {
+  {
+    std::lock_guard lock(mutex_);
+    tables_of_work_.clear();
+  }
+  EnvWrapper::Schedule(work, argument);
+}
+
+std::set<uint64_t> LeveldbEnv::tables_of_work() const {
+  std::lock_guard lock(mutex_);
+  return tables_of_work_;
 }
 
 }  // namespace ingot::storage

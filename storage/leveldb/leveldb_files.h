@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,11 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   leveldb::Status RemoveFile(const std::string& path) override;
+  void Schedule(void (*work)(void*), void* argument) override;
+
+  // The numbers of the tables that LevelDB's background work has made since it began its present
+  // step: no version may have them yet.
+  std::set<uint64_t> tables_of_work() const;
 
  private:
   friend class TableFile;
@@ -83,6 +89,7 @@ class LeveldbEnv : public leveldb::EnvWrapper {
   bool patient_ = false;  // guarded by mutex_
   // Guarded by mutex_: LevelDB closes a log before it is synced; ours stay open until removed.
   std::map<std::string, std::shared_ptr<Log>> logs_;
+  std::set<uint64_t> tables_of_work_;  // guarded by mutex_
 };
 
 }  // namespace ingot::storage

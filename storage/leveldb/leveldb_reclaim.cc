@@ -32,6 +32,7 @@ Status LeveldbEngine::delete_some(GarbageKind kind, Dead* dead, Reclaimed* out) 
   leveldb::ReadOptions read;
   read.verify_checksums = true;
   read.fill_cache = false;
+  const ReadEpochs::Read counted(&reads_);
   // One for the step: of dead ids it sees all there ever will be.
   const std::unique_ptr<leveldb::Iterator> it(db_->NewIterator(read));
   uint64_t deleted = 0;
@@ -160,6 +161,12 @@ Status LeveldbEngine::compact_pieces(const std::string& begin, const std::string
 bool LeveldbEngine::has_room_to_compact() const {
   std::error_code unknown;
   return std::filesystem::space(path_, unknown).available >= make_room_bytes();
+}
+
+void LeveldbEngine::look_at_space() {
+  const bool is_short = env_.is_starving() || !has_room_to_compact();
+  if (!is_short || health() == Health::kUndecided) return garbage_.forget();
+  garbage_.remove_some(db_.get());
 }
 
 // Sleeps until deleting `bytes` since `begin` is within the rate.

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
+#include <filesystem>
 #include <future>
 #include <thread>
 
@@ -28,6 +30,7 @@ class FaultyDisk : public Disk {
   std::atomic<bool> is_nearly_full = false;  // so many bytes that a table could be written
   enum class Tables { kFine, kHeld, kFull };
   std::atomic<Tables> tables = Tables::kFine;  // what their creation meets
+  std::atomic<int> tables_left = INT_MAX;      // that can be made until they are full
   void set_tables(Tables what) {
     tables = what;
     tables.notify_all();
@@ -43,7 +46,10 @@ class FaultyDisk : public Disk {
     if (nth_fails()) return -1;
     if (!path.ends_with(".ldb")) return Disk::create(path);
     tables.wait(Tables::kHeld);
-    if (tables == Tables::kFine) return Disk::create(path);
+    if (tables == Tables::kFine && tables_left > 0) {
+      --tables_left;
+      return Disk::create(path);
+    }
     errno = ENOSPC;
     return -1;
   }
@@ -95,6 +101,13 @@ class FaultyLeveldb {
   }
 
   Engine* operator->() { return engine_.get(); }
+  uint64_t table_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& file : std::filesystem::directory_iterator(options_.path)) {
+      if (file.path().extension() == ".ldb") bytes += file.file_size();
+    }
+    return bytes;
+  }
   FaultyDisk& faults() { return faults_; }
   const std::vector<Status::Code>& reported() const { return reported_; }
 
@@ -247,6 +260,44 @@ TEST_CASE("LevelDB: a write that waits for a table is refused when that finds no
   CHECK(engine.put("after").ok());
   engine.reopen();
   for (int i = 0; i < written; ++i) CHECK(engine.has(std::to_string(i)));
+}
+
+TEST_CASE("LevelDB: tables that a read kept are removed for a compaction that waits for space") {
+  constexpr int kKeys = 6000;  // of several tables
+  FaultyLeveldb engine;
+  const auto put_all = [&] {
+    for (int i = 0; i < kKeys; ++i) REQUIRE(engine.put(std::to_string(i)).ok());
+  };
+  const auto look_for = [&](std::chrono::milliseconds time) {
+    for (const auto end = std::chrono::steady_clock::now() + time;
+         std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(20ms)) {
+      engine->look_at_space();
+    }
+  };
+  put_all();
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  const uint64_t once = engine.table_bytes();
+  auto cursor = engine->new_cursor(kMeta, {});
+  cursor->seek("");
+  put_all();
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  for (const char* key : {"0", "5999"}) REQUIRE(engine.put(key).ok());
+  engine.faults().tables_left = 2;  // the memtable's, and one of the compaction
+  auto compaction = std::async(std::launch::async, [&] { return engine->compact(kMeta, {}); });
+  while (engine->health() == Health::kHealthy) std::this_thread::sleep_for(1ms);
+  look_for(1500ms);
+  CHECK(engine.table_bytes() > once * 2);
+  int read = 0;
+  for (; cursor->valid(); cursor->next()) ++read;
+  CHECK(read == kKeys);
+  cursor.reset();
+  look_for(2500ms);
+  CHECK(engine.table_bytes() < once * 5 / 3);
+  engine.faults().tables_left = INT_MAX;
+  CHECK(compaction.get().ok());
+  CHECK(engine.table_bytes() < once * 5 / 4);
+  engine.reopen();
+  for (int i = 0; i < kKeys; ++i) CHECK(engine.has(std::to_string(i)));
 }
 
 TEST_CASE("LevelDB: tables leave what the next opening needs") {

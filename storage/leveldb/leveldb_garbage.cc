@@ -1,0 +1,74 @@
+// Finding and removing the tables that LevelDB has forgotten.
+#include "storage/leveldb/leveldb_garbage.h"
+
+#include <leveldb/db.h>
+
+#include <charconv>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "storage/leveldb/leveldb_files.h"
+
+namespace ingot::storage {
+namespace {
+
+constexpr std::chrono::seconds kPeriod{1};  // the tables of a large disk are many
+
+}  // namespace
+
+// The epoch may have changed twice before the read was counted.
+ReadEpochs::Read::Read(ReadEpochs* epochs) {
+  for (;;) {
+    const uint64_t epoch = epochs->epoch_;
+    reads_ = &epochs->reads_[epoch % 2];
+    ++*reads_;
+    if (epochs->epoch_ == epoch) return;
+    --*reads_;
+  }
+}
+
+void LeveldbGarbage::remove_some(leveldb::DB* db) {
+  if (!epochs_->only_new()) return;
+  for (const std::filesystem::path& table : found_) {
+    std::error_code gone;
+    // LevelDB has it open, perhaps.
+    std::filesystem::resize_file(table, 0, gone);
+    std::filesystem::remove(table, gone);
+  }
+  found_.clear();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - found_at_ < kPeriod) return;
+  found_at_ = now;
+  found_ = find(db);
+  // What begins to read from now on sees a version without them.
+  if (!found_.empty()) epochs_->next();
+}
+
+// In this order: a table that is there, and is of no work that goes on, was of a version before.
+std::vector<std::filesystem::path> LeveldbGarbage::find(leveldb::DB* db) const {
+  std::map<uint64_t, std::filesystem::path> tables;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string stem = at->path().stem();
+    uint64_t number = 0;
+    const auto parsed = std::from_chars(stem.data(), stem.data() + stem.size(), number);
+    if (at->path().extension() == ".ldb" && parsed.ec == std::errc()) tables[number] = at->path();
+  }
+  for (const uint64_t number : env_->tables_of_work()) tables.erase(number);
+  std::string version;
+  if (!db->GetProperty("leveldb.sstables", &version)) return {};
+  // " number:bytes[first key .. last key]", and headings
+  std::istringstream lines(version);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    uint64_t number = 0;
+    if (words >> number) tables.erase(number);
+  }
+  std::vector<std::filesystem::path> found;
+  for (auto& [number, path] : tables) found.push_back(std::move(path));
+  return found;
+}
+
+}  // namespace ingot::storage
