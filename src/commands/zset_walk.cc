@@ -109,13 +109,14 @@ void zrandmember(ReadContext& ctx, Args args) {
   for (const ScoredMember& member : members) write_member(ctx.reply, scores, member);
 }
 
-void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<ScoredMember>& members) {
+void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<ScoredMember>& members,
+                std::string (*score_text)(double) = types::score_text) {
   reply.array(2);
   reply.bulk(std::to_string(cursor));
   reply.array(2 * members.size());
   for (const ScoredMember& each : members) {
     reply.bulk(each.member);
-    reply.bulk(types::score_text(each.score));
+    reply.bulk(score_text(each.score));
   }
 }
 
@@ -135,7 +136,9 @@ void zscan(ReadContext& ctx, Args args) {
   // What is compact in Redis is answered whole.
   if (!set->is_large() || !set.record().limit_passed()) {
     set->walk(take);
-    return reply_scan(ctx.reply, 0, members);
+    const bool is_packed = !set.record().limit_passed();
+    return reply_scan(ctx.reply, 0, members,
+                      is_packed ? types::packed_score_text : types::score_text);
   }
   if (scan->count > contract::kScannedOnIoThread && !ctx.keys.data().begin_walk(scan->count))
     return;

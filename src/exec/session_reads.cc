@@ -179,9 +179,12 @@ void Session::note_read(const Slot& slot) {
   reply_bytes_expected_ = std::max(bytes, reply_bytes_expected_ - reply_bytes_expected_ / 8);
 }
 
-// Before it reads, and at a state from then on: whatever changes a key after that is told.
+// Before it reads, and at a state from then on: whatever changes a key after that is told. Of what
+// might have written, as SORT, Redis remembers nothing.
 void Session::remember_reads(const QueuedCommand& queued) {
   if (!contract::remembers_reads(client_->tracking)) return;
+  const bool reads = (queued.row->flags & contract::flag::kReadonly) != 0;
+  if (!reads && !queued.row->runs_script) return;
   Courier& courier = services_.couriers.of(thread_);
   const contract::Args args = queued.command->args;
   for (const contract::KeyAt& at : contract::keys_of(*queued.row, args)) {

@@ -265,12 +265,15 @@ class ReplyWriter {
     }
     if (!take(text().size())) return false;
     if (reply_ == nullptr) return true;
+    const std::string_view given = text();
+    // A big number alone does not end at a zero byte.
+    const size_t length = form == Form::kBigNumber ? given.npos : given.find('\0');
+    const std::string said = without_line_breaks(given.substr(0, length));
     if (form == Form::kError) {
-      const std::string said = without_line_breaks(text());
       is_counted_error(lua_, -2) ? reply_->repeated_error(said) : reply_->partial_error(said);
     }
-    if (form == Form::kStatus) reply_->simple(without_line_breaks(text()));
-    if (form == Form::kBigNumber) reply_->big_number(without_line_breaks(text()));
+    if (form == Form::kStatus) reply_->simple(said);
+    if (form == Form::kBigNumber) reply_->big_number(said);
     return true;
   }
 

@@ -232,7 +232,7 @@ size_t unpack_string(lua_State* lua, char option, size_t size, std::string_view 
     return end + 1;
   }
   if (size == 0) {
-    if (*count == 0 || lua_type(lua, -1) != LUA_TNUMBER) {
+    if (*count == 0 || lua_isnumber(lua, -1) == 0) {
       luaL_error(lua, "format 'c0' needs a previous size");
     }
     size = static_cast<size_t>(bits_of(lua_tonumber(lua, -1)));

@@ -2,6 +2,7 @@
 #include "src/types/sorted_set_value.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "src/types/member_table.h"
@@ -33,6 +34,12 @@ std::string score_text(double score) {
   char text[40];
   const int length = std::snprintf(text, sizeof(text), "%.17g", score);
   return {text, static_cast<size_t>(length)};
+}
+
+std::string packed_score_text(double score) {
+  constexpr double kIntegerMax = 4611686018427387904.0;  // 2^62
+  const bool is_integer = std::abs(score) <= kIntegerMax && std::trunc(score) == score;
+  return is_integer ? std::to_string(static_cast<int64_t>(score)) : score_text(score);
 }
 
 bool read_order(std::string_view record, std::string_view first, std::string_view last,

@@ -58,6 +58,8 @@ struct RankRange {
 [[nodiscard]] bool decode_score(std::string_view stored, double* score);
 // As Redis prints a score: 17 digits at most, "inf", "-inf".
 std::string score_text(double score);
+// As Redis has it in a listpack: integers with all their digits, which ZSCAN shows.
+std::string packed_score_text(double score);
 class SortedSetReader {
  public:
   // Requires a sorted set or no record; both must outlive this.

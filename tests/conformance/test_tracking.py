@@ -18,6 +18,13 @@ SCRIPTS = {
         b> MSET k 1 l 2 n 3 o 4   ~any
         b> SET m 1
     """,
+    "what might have written is not remembered": """
+        3>a> CLIENT TRACKING ON | SORT l ALPHA | BITFIELD k GET u8 0 | GEORADIUS g 0 0 1 km | GEORADIUS_RO h 0 0 1 km | SORT_RO m
+        a> MULTI | SORT n | EXEC
+        b> RPUSH l 1 | RPUSH n 1 | SET k v | GEOADD g 1 1 x
+        b> GEOADD h 1 1 x
+        b> RPUSH m 1
+    """,
     "every way to change a key": """
         3>a> CLIENT TRACKING ON | GET k
         b> SET k 1 | RENAME k j
