@@ -35,7 +35,7 @@ SCENARIOS = {
         "f BLMPOP 0.05 2 l m LEFT", "g BZPOPMIN z 0.05", "h BZMPOP 0.05 1 z MAX", "i XREAD BLOCK 50 STREAMS s 0",
         "a PING"],
     "a wrong type does not feed": [
-        "b BLPOP k 0.3", "a SET k string", "a DEL k", "a RPUSH k x", "c BLPOP k 0.1", "a SET k string",
+        "b BLPOP k 0", "a SET k string", "a DEL k", "a RPUSH k x", "c BLPOP k 0.1", "a SET k string",
         "d BLPOP k 0", "d BLPOP nothing k 0"],
     "another type wakes nobody": ["b BLPOP k 0", "a ZADD k 1 m", "a DEL k", "a RPUSH k x", "a EXISTS k"],
     "moved on, and served there": [
@@ -68,7 +68,7 @@ SCENARIOS = {
     "a stream that another database had": [
         "b XREAD BLOCK 0 STREAMS s $", "a SELECT 1", "a XADD s 1-1 f v", "a MOVE s 0", "a XADD s 2-1 g w"],
     "streams: $ is what was last when the wait began": [
-        "a XADD s 5-1 f v", "b XREAD BLOCK 300 STREAMS s $", "a DEL s", "a XADD s 1-1 f v", "a XADD s 6-1 f v"],
+        "a XADD s 5-1 f v", "b XREAD BLOCK 0 STREAMS s $", "a DEL s", "a XADD s 1-1 f v", "a XADD s 6-1 f v"],
     "streams: all who wait are served": [
         "b XREAD BLOCK 0 STREAMS s $", "c XREAD BLOCK 0 STREAMS s 0", "d XREAD COUNT 1 BLOCK 0 STREAMS t s $ $",
         "a MULTI", "a XADD s 1-1 f v", "a XADD s 1-2 f v", "a EXEC", "a INFO commandstats2"],
