@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::chrono::seconds kPeriod{1};  // the tables of a large disk are many
 
+using Clock = std::chrono::steady_clock;
+
 }  // namespace
 
 // The epoch may have changed twice before the read was counted.
@@ -28,6 +30,15 @@ ReadEpochs::Read::Read(ReadEpochs* epochs) {
   }
 }
 
+bool LeveldbGarbage::is_due() const {
+  return !found_.empty() || Clock::now() - looked_at_ >= kPeriod;
+}
+
+void LeveldbGarbage::space_is_there() {
+  found_.clear();
+  looked_at_ = Clock::now();
+}
+
 void LeveldbGarbage::remove_some(leveldb::DB* db) {
   if (!epochs_->only_new()) return;
   for (const std::filesystem::path& table : found_) {
@@ -37,9 +48,8 @@ void LeveldbGarbage::remove_some(leveldb::DB* db) {
     std::filesystem::remove(table, gone);
   }
   found_.clear();
-  const auto now = std::chrono::steady_clock::now();
-  if (now - found_at_ < kPeriod) return;
-  found_at_ = now;
+  if (!is_due()) return;
+  looked_at_ = Clock::now();
   found_ = find(db);
   // What begins to read from now on sees a version without them.
   if (!found_.empty()) epochs_->next();

@@ -48,10 +48,13 @@ class LeveldbGarbage {
   LeveldbGarbage(const LeveldbEnv* env, ReadEpochs* epochs, std::filesystem::path directory)
       : env_(env), epochs_(epochs), directory_(std::move(directory)) {}
 
-  // To be called some times a second while space is short: finds them, or removes what it found
-  // when nothing reads those any more. `db` must not have failed. One thread, which waits for none.
+  // To be asked some times a second, by one thread: whether to call one of the others, which do not
+  // wait for anything.
+  bool is_due() const;
+  // Space is short: finds them, or removes what it found when nothing reads those any more. `db`
+  // must not have failed.
   void remove_some(leveldb::DB* db);
-  void forget() { found_.clear(); }
+  void space_is_there();
 
  private:
   std::vector<std::filesystem::path> find(leveldb::DB* db) const;
@@ -60,7 +63,7 @@ class LeveldbGarbage {
   ReadEpochs* const epochs_;
   const std::filesystem::path directory_;
   std::vector<std::filesystem::path> found_;
-  std::chrono::steady_clock::time_point found_at_;
+  std::chrono::steady_clock::time_point looked_at_;
 };
 
 }  // namespace ingot::storage

@@ -164,8 +164,9 @@ bool LeveldbEngine::has_room_to_compact() const {
 }
 
 void LeveldbEngine::look_at_space() {
+  if (!garbage_.is_due()) return;
   const bool is_short = env_.is_starving() || !has_room_to_compact();
-  if (!is_short || health() == Health::kUndecided) return garbage_.forget();
+  if (!is_short || health() == Health::kUndecided) return garbage_.space_is_there();
   garbage_.remove_some(db_.get());
 }
 
