@@ -67,8 +67,10 @@ void DiskGuard::tick(const settings::Settings& settings) {
   // deletes goes on for a while, and what the engine has begun it ends.
   if (!refusal.empty()) make_room_until_ = ticks_ + kMakeRoomMs / kPeriodMs;
   const bool wants_room = ticks_ < make_room_until_ || stats_.makes_room;
-  // Whoever writes waits for the end of what has begun; which then begins again in a while only.
-  const bool is_due = is_full_second || (!refusal.empty() && stats_.makes_room);
+  // On a full disk whoever writes waits for the end of what has begun.
+  const bool is_full =
+      !refusal.empty() && free_bytes < std::max(settings.min_free_disk, 2 * stats_.headroom_bytes);
+  const bool is_due = is_full_second || (is_full && stats_.makes_room);
   // With less the work would take the last space, and not end.
   if (wants_room && is_due && free_bytes >= stats_.make_room_bytes) {
     collector_.make_room();
