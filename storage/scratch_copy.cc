@@ -47,9 +47,11 @@ Status ScratchCopy::make(const std::string& path) {
     return {Status::Code::kBusy, fmt::format("{} is in use by another process", path)};
   }
 
-  const std::string copy =
-      fmt::format("{}.check-{}", fs::path(path).lexically_normal().string(), getpid());
   std::error_code error;
+  // However it is named: what stands in it is the server's.
+  const fs::path directory = fs::canonical(path, error);
+  if (error) return failed("find", path, error.message());
+  const std::string copy = fmt::format("{}.check-{}", directory.string(), getpid());
   if (!fs::create_directory(copy, error)) return failed("create", copy, error.message());
   path_ = copy;
   for (const fs::directory_entry& file : fs::directory_iterator(path, error)) {

@@ -43,8 +43,10 @@ void LeveldbGarbage::remove_some(leveldb::DB* db) {
   if (!epochs_->only_new()) return;
   for (const std::filesystem::path& table : found_) {
     std::error_code gone;
-    // LevelDB has it open, perhaps.
-    std::filesystem::resize_file(table, 0, gone);
+    // LevelDB has it open, perhaps. Somebody's copy by links keeps what it has.
+    if (std::filesystem::hard_link_count(table, gone) == 1) {
+      std::filesystem::resize_file(table, 0, gone);
+    }
     std::filesystem::remove(table, gone);
   }
   found_.clear();

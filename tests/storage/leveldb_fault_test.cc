@@ -101,11 +101,16 @@ class FaultyLeveldb {
   }
 
   Engine* operator->() { return engine_.get(); }
+  std::vector<std::filesystem::path> tables() const {
+    std::vector<std::filesystem::path> tables;
+    for (const auto& file : std::filesystem::directory_iterator(options_.path)) {
+      if (file.path().extension() == ".ldb") tables.push_back(file.path());
+    }
+    return tables;
+  }
   uint64_t table_bytes() const {
     uint64_t bytes = 0;
-    for (const auto& file : std::filesystem::directory_iterator(options_.path)) {
-      if (file.path().extension() == ".ldb") bytes += file.file_size();
-    }
+    for (const auto& table : tables()) bytes += std::filesystem::file_size(table);
     return bytes;
   }
   FaultyDisk& faults() { return faults_; }
@@ -277,6 +282,10 @@ TEST_CASE("LevelDB: tables that a read kept are removed for a compaction that wa
   put_all();
   REQUIRE(engine->compact(kMeta, {}).ok());
   const uint64_t once = engine.table_bytes();
+  const TemporaryDirectory directory;
+  const std::string link = directory.file("link");
+  std::filesystem::create_hard_link(engine.tables().front(), link);
+  const uint64_t linked = std::filesystem::file_size(link);
   auto cursor = engine->new_cursor(kMeta, {});
   cursor->seek("");
   put_all();
@@ -293,6 +302,8 @@ TEST_CASE("LevelDB: tables that a read kept are removed for a compaction that wa
   cursor.reset();
   look_for(2500ms);
   CHECK(engine.table_bytes() < once * 5 / 3);
+  CHECK(std::filesystem::hard_link_count(link) == 1);
+  CHECK(std::filesystem::file_size(link) == linked);
   engine.faults().tables_left = INT_MAX;
   CHECK(compaction.get().ok());
   CHECK(engine.table_bytes() < once * 5 / 4);
