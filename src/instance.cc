@@ -325,7 +325,8 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
   connection.set_authenticated(client->authenticated);
   client->connection = &connection;
   auto session = std::make_shared<exec::Session>(*services_, *writer_, connection, client);
-  client->kill = [weak = std::weak_ptr(session), &thread = connection.thread()] {
+  client->kill = [&killed = *client, weak = std::weak_ptr(session), &thread = connection.thread()] {
+    killed.leaving = true;  // already, for whoever hears that it was killed
     thread.post([weak] {
       if (auto alive = weak.lock()) alive->kill();
     });

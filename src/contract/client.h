@@ -100,8 +100,9 @@ class Client {
   // Whom CLIENT LIST names as told instead: a client's id, 0 for this one, -1 for nobody.
   int64_t redirect() const { return tracking == 0 ? -1 : static_cast<int64_t>(tracking_redirect); }
 
-  // Whether anybody is at the other end. Each is set once, by the I/O thread, before it tells the
-  // writer; whoever works for the client looks when that begins, goes on, and would have to wait.
+  // Whether anybody is at the other end. Each is set by the I/O thread, before it tells the writer,
+  // the first by kill(), too; whoever works for the client looks when that begins, goes on, and
+  // would have to wait.
   std::atomic<bool> leaving{false};  // sends no more, or is gone: nothing of it waits for others
   std::atomic<bool> gone{false};     // reads no more: what only reads need not be done
   std::atomic<bool> closed{false};   // runs no more: nothing is remembered for it

@@ -93,6 +93,7 @@ class CountedValue : public RdbValue {
     if (!seen_) seen_.emplace(count_);
     may_repeat_ = seen_->note(member);
   }
+  uint64_t count() const { return count_; }
   virtual bool read_head(Input& in) { return in.length(&left_); }
   virtual bool take_piece(Input& in) = 0;
   virtual BuiltValue finish() = 0;
@@ -168,6 +169,7 @@ class SortedSetValue : public CountedValue {
     if (!in.string(&member) || !types::rdb::read_score(type_, in, &score)) return false;
     if (!place_.kept) return true;
     note_member(member);
+    longest_ = std::max(longest_, member.size());
     std::string bits;
     types::rdb::append_le(&bits, std::bit_cast<uint64_t>(score), sizeof(score));
     sorted_.add(types::item_of(score, member), bits);
@@ -175,6 +177,7 @@ class SortedSetValue : public CountedValue {
   }
   BuiltValue finish() override {
     types::SortedSetBuilder builder(place_.limits.sorted_set, put_into(place_));
+    builder.expect(count(), longest_);
     storage::Status status = sorted_.finish();
     // What comes twice with the same score has no place in the order: is_sound() finds it.
     std::string before;
@@ -195,6 +198,7 @@ class SortedSetValue : public CountedValue {
 
   const ObjectType type_;
   SpillSort sorted_;
+  size_t longest_ = 0;
 };
 
 class HashValue : public CountedValue {

@@ -138,6 +138,11 @@ void Courier::open(const types::Notice& notice) {
   }
 }
 
+// What connections send without copying it they do not count themselves.
+net::SharedBytes Courier::counted(net::SharedBytes bytes) {
+  return bytes->size() > net::kSharedBytesMin ? thread_.share(std::move(bytes)) : bytes;
+}
+
 void Courier::address(const types::Message& message) {
   const size_t first = letters_.size();
   others_.channels.for_receivers(
@@ -148,13 +153,10 @@ void Courier::address(const types::Message& message) {
         if (is_new) letters_.push_back({.push = {}, .kind = kind, .name = std::string(name)});
         parcels_.push_back({.client = &client, .letter = letters_.size() - 1});
       });
-  const auto shared = [&](net::SharedBytes bytes) {
-    return bytes->size() > net::kSharedBytesMin ? thread_.share(std::move(bytes)) : bytes;
-  };
-  const net::SharedBytes body = letters_.size() == first ? nullptr : shared(message.bulk);
+  const net::SharedBytes body = letters_.size() == first ? nullptr : counted(message.bulk);
   for (size_t i = first; i < letters_.size(); ++i) {
     Letter& letter = letters_[i];
-    letter.push = {.head = shared(std::make_shared<std::string>(
+    letter.push = {.head = counted(std::make_shared<std::string>(
                        head_of(*letter.kind, letter.name, message.channel))),
                    .body = body};
   }
@@ -166,7 +168,7 @@ void Courier::address(const types::Shown& shown) {
     parcels_.push_back({.client = &client, .letter = 0});
   });
   if (parcels_.empty()) return;
-  letters_.push_back({.push = {.head = std::make_shared<std::string>(shown.line + "\r\n"),
+  letters_.push_back({.push = {.head = counted(std::make_shared<std::string>(shown.line + "\r\n")),
                                .body = kNothing,
                                .mark = '+'},
                       .kind = ChannelKind::kMonitor,

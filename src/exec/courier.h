@@ -89,6 +89,7 @@ class Courier {
   void carry_parcel();
   void flush();
   void open(const types::Notice& notice);
+  net::SharedBytes counted(net::SharedBytes bytes);
   void address(const types::Message& message);
   void address(const types::Shown& shown);
   // --- courier_tracking.cc: what is told to those who track keys

@@ -82,13 +82,15 @@ PoolOutcome do_pool_work(Services& services, const Unit& unit, const contract::P
   return outcome;
 }
 
-void warm_expiry(Services& services, size_t limit, std::function<void()> then) {
-  services.data.readers.submit([&services, limit, then = std::move(then)] {
-    const auto view = services.data.store.view();
-    data::Sandbox sandbox = sandbox_at(*view, services);
-    (void)sandbox.keys().expire_due(limit);
-    then();
-  });
+void warm_expiry(Services& services, size_t limit, std::string low_water,
+                 std::function<void()> then) {
+  services.data.readers.submit(
+      [&services, limit, low_water = std::move(low_water), then = std::move(then)] {
+        const auto view = services.data.store.view();
+        data::Sandbox sandbox = sandbox_at(*view, services);
+        (void)sandbox.keys().expire_due(limit, low_water);
+        then();
+      });
 }
 
 }  // namespace ingot::exec

@@ -19,6 +19,7 @@ PoolOutcome do_pool_work(Services& services, const Unit& unit, const contract::P
 
 // Loads the records of the keys whose expiry is due, at most `limit`; then calls `then` on a pool
 // thread.
-void warm_expiry(Services& services, size_t limit, std::function<void()> then);
+void warm_expiry(Services& services, size_t limit, std::string low_water,
+                 std::function<void()> then);
 
 }  // namespace ingot::exec

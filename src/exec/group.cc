@@ -375,14 +375,14 @@ bool Group::expire(size_t limit, bool may_read_disk) {
   const int64_t now_ms = services_.data.store.now_ms();
   services_.data.store.note_expiry(now_ms);
   types::KeyWriter keys = key_writer(now_ms);
-  auto progress = keys.expire_due(limit);
+  auto progress = keys.expire_due(limit, state_.expiry_low_water);
   if (overlay_.failed()) {
     bool missed = overlay_.missed();
     rollback(before);
     overlay_.reset_outcome();
     return !missed;
   }
-  state_.expiry_low_water_ms = progress.low_water_ms;
+  state_.set_expiry_low_water(std::move(progress.low_water));
   state_.next_due_ms = progress.next_due_ms;
   effects_.told.separate(before.effects.told);
   if (!watches_.empty()) watches_.apply(touched_since(before), keys);

@@ -74,6 +74,7 @@ class Group {
 
   // Removes what is due, at most `limit` keys. False when the disk is needed (undone).
   bool expire(size_t limit, bool may_read_disk);
+  const std::string& expiry_low_water() const { return state_.expiry_low_water; }
   int64_t next_due_ms() const { return state_.next_due_ms; }
 
   // What was overwritten unread has been read since, or a keyspace has been counted anew.

@@ -437,7 +437,7 @@ void Writer::expire_due() {
   // The due keys' records are on disk: the pool fetches them, then this is tried again.
   expire_stuck_ = true;
   expire_retry_ms_ = std::numeric_limits<int64_t>::max();
-  warm_expiry(services_, kExpireBatch, [this] {
+  warm_expiry(services_, kExpireBatch, group_.expiry_low_water(), [this] {
     expire_retry_ms_ = 0;
     std::lock_guard lock(mutex_);
     if (std::exchange(sleeping_, false)) wake_.notify_one();

@@ -186,9 +186,10 @@ void KeyWriter::store(int db, std::string_view key, const Record* before, Metada
       overlay_.remove(Space::kExpiry, storage::expiry_key(old.indexed_ms, space, key));
     }
     after.indexed_ms = due;
-    state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, due);
+    const std::string entry = storage::expiry_key(due, space, key);
+    if (entry < state_.expiry_low_water) state_.set_expiry_low_water(entry);
     state_.next_due_ms = std::min(state_.next_due_ms, due);
-    overlay_.put(Space::kExpiry, storage::expiry_key(due, space, key), kMarker);
+    overlay_.put(Space::kExpiry, entry, kMarker);
   }
   std::string record;
   storage::encode_metadata(after, &record);
@@ -328,7 +329,8 @@ void KeyWriter::replace(int db, const FilledKeyspace& filled) {
   count(filled.id, static_cast<int64_t>(filled.counts.keys),
         static_cast<int64_t>(filled.counts.expires),
         static_cast<int64_t>(filled.counts.collections));
-  state_.expiry_low_water_ms = std::min(state_.expiry_low_water_ms, filled.first_due_ms);
+  std::string first = storage::expiry_key(filled.first_due_ms, 0, {});
+  if (first < state_.expiry_low_water) state_.set_expiry_low_water(std::move(first));
   state_.next_due_ms = std::min(state_.next_due_ms, filled.first_due_ms);
   effects_.changes += filled.counts.keys;
 }
@@ -353,16 +355,15 @@ int KeyWriter::database_of(storage::KeyspaceId keyspace) const {
   return found == databases.end() ? -1 : static_cast<int>(found - databases.begin());
 }
 
-KeyWriter::ExpiryProgress KeyWriter::expire_due(size_t limit) {
+KeyWriter::ExpiryProgress KeyWriter::expire_due(size_t limit, std::string_view low_water) {
   // Entries are gathered first: what is changed below must not move the cursor's ground.
   std::vector<std::string> due;
   auto cursor = overlay_.cursor(Space::kExpiry, {}, storage::expiry_key(now_ms_ + 1, 0, {}));
-  for (cursor->seek(storage::expiry_key(state_.expiry_low_water_ms, 0, {}));
-       cursor->valid() && due.size() < limit; cursor->next()) {
+  for (cursor->seek(low_water); cursor->valid() && due.size() < limit; cursor->next()) {
     due.emplace_back(cursor->key());
   }
   overlay_.check(*cursor);
-  ExpiryProgress progress{.low_water_ms = state_.expiry_low_water_ms, .next_due_ms = now_ms_};
+  ExpiryProgress progress{.low_water = std::string(low_water), .next_due_ms = now_ms_};
   for (const std::string& key : due) {
     storage::ExpiryEntry entry;
     if (!storage::decode_expiry_key(key, &entry)) {
@@ -371,11 +372,12 @@ KeyWriter::ExpiryProgress KeyWriter::expire_due(size_t limit) {
     }
     settle_due(key, entry);
     if (data_.failed()) break;
-    progress.low_water_ms = entry.expire_ms;
+    progress.low_water = key;
   }
   if (due.size() == limit) return progress;
 
-  progress.low_water_ms = now_ms_;
+  progress.low_water =
+      std::max<std::string>(progress.low_water, storage::expiry_key(now_ms_, 0, {}));
   auto rest = overlay_.cursor(Space::kExpiry, {}, {});
   rest->seek(storage::expiry_key(now_ms_, 0, {}));
   overlay_.check(*rest);
@@ -443,14 +445,22 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
     databases_before.resize(savepoint.databases_before);
   }
   orders.rollback(savepoint.orders);
-  expiry_low_water_ms = savepoint.expiry_low_water_ms;
+  if (low_waters_before.size() > savepoint.low_waters_before) {
+    expiry_low_water = std::move(low_waters_before[savepoint.low_waters_before]);
+    low_waters_before.resize(savepoint.low_waters_before);
+  }
   next_due_ms = savepoint.next_due_ms;
+}
+
+void KeyspaceState::set_expiry_low_water(std::string key) {
+  low_waters_before.push_back(std::exchange(expiry_low_water, std::move(key)));
 }
 
 void KeyspaceState::end_group() {
   count_changes.clear();
   unread.clear();
   databases_before.clear();
+  low_waters_before.clear();
   orders.end_group();
 }
 

@@ -167,8 +167,10 @@ struct KeyspaceState {
   const FillingKeyspaces* filling = nullptr;  // null: none
   boost::unordered_flat_map<storage::KeyspaceId, storage::KeyCounts> counts;
 
-  // The expiry index holds nothing before this time: a walk from there crosses no tombstones.
-  int64_t expiry_low_water_ms = 0;
+  // The expiry index holds nothing before this key: a walk from there crosses no tombstones, of
+  // which many may be of one time.
+  std::string expiry_low_water;
+  void set_expiry_low_water(std::string key);
   int64_t next_due_ms = 0;  // when an index entry is due next; INT64_MAX: none
 
   // Changes in this group, so that a command or a unit can be undone.
@@ -183,6 +185,7 @@ struct KeyspaceState {
   std::vector<Unread> unread;
   bool any_unread(storage::KeyspaceId keyspace) const;
   std::vector<DatabaseMap> databases_before;  // one for each change of `databases`
+  std::vector<std::string> low_waters_before;
 
   OrderIndex orders;
   DrawnMembers drawn;
@@ -192,12 +195,12 @@ struct KeyspaceState {
     size_t unread;
     size_t databases_before;
     size_t orders;
-    int64_t expiry_low_water_ms;
+    size_t low_waters_before;
     int64_t next_due_ms;
   };
   Savepoint savepoint() const {
-    return {count_changes.size(), unread.size(),       databases_before.size(),
-            orders.savepoint(),   expiry_low_water_ms, next_due_ms};
+    return {count_changes.size(),     unread.size(), databases_before.size(), orders.savepoint(),
+            low_waters_before.size(), next_due_ms};
   }
   void rollback(const Savepoint& savepoint);
   void end_group();  // committed, or rolled back to where it began
@@ -319,13 +322,13 @@ class KeyWriter : public KeyReader {
   // Constant time.
   void replace(int db, const FilledKeyspace& filled);
 
-  // Removes what has expired by now_ms, oldest first, at most `limit` index entries. The caller
-  // stores the answer in the state once the unit is kept.
+  // Removes what has expired by now_ms, oldest first, at most `limit` entries of the index from
+  // this key on. The caller stores the answer in the state once the unit is kept.
   struct ExpiryProgress {
-    int64_t low_water_ms;
+    std::string low_water;
     int64_t next_due_ms;
   };
-  ExpiryProgress expire_due(size_t limit);
+  ExpiryProgress expire_due(size_t limit, std::string_view low_water);
 
   // When there is none, that latches, and what is written under it is undone with the unit.
   storage::CollectionId new_collection();

@@ -70,6 +70,9 @@ VALUES |= {
     "list: large elements": ([("RPUSH", "k", *[noise(i, 3000 + 997 * i, 40) for i in range(12)])], True),
     "sorted set": ([("ZADD", "k", 1, "a", 2.5, "b", "-inf", "c", 1e17, "d", 3, "12")], True),
     "sorted set: long members": ([("ZADD", "k", 1, "m" * 65, 2, "b" * 600)], True),
+    "sorted set: scores of -0": (
+        [("ZADD", "k", *[w for i in range(200) for w in (-1, f"member {i}")]), ("ZADD", "k", "-0", "a")], True),
+    "sorted set: a long member, and -0": ([("ZADD", "k", 1, "m" * 65), ("ZADD", "k", "-0", "a")], True),
     "sorted set: large": ([("ZADD", "k", *[w for i in range(600) for w in (i / 7, f"member {i}")])], True),
     "intset: 16 bits": ([("SADD", "k", 3, -1, 2)], True),
     "intset: 32 bits": ([("SADD", "k", 3, -70000, 2)], True),

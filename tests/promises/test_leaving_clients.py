@@ -56,3 +56,29 @@ def test_elements_stay_when_who_waited_has_left(engine):
             client.call("RPUSH", f"l{number}", "x")
         assert [client.call("LLEN", f"l{n}").value for n in range(CLIENTS)] == [1] * CLIENTS
         eventually(lambda: "blocked_clients:0" in client.call("INFO", "clients").text(), 10, "nobody waits")
+
+
+def blocked_client(server, client, *command):
+    waiting = server.client()
+    number = waiting.call("CLIENT", "ID").value
+    waiting.send(*command)
+    eventually(lambda: "blocked_clients:1\r" in client.call("INFO", "clients").text(), 10, "it waits", pause=0.001)
+    return waiting, number
+
+
+def test_who_was_killed_takes_nothing_any_more(engine):
+    """Also right behind the reply to CLIENT KILL, and in the transaction that kills."""
+    waits = {"l": ("BLPOP", "l", 0), "m": ("BLMOVE", "m", "n", "LEFT", "LEFT", 0), "z": ("BZPOPMIN", "z", 0)}
+    pushes = {"l": ("RPUSH", "l", "x"), "m": ("RPUSH", "m", "x"), "z": ("ZADD", "z", 1, "x")}
+    with ingot(engine) as server, server.client() as client:
+        for number in range(60):
+            key = "lmz"[number % 3]
+            waiting, who = blocked_client(server, client, *waits[key])
+            if number % 2:
+                client.pipeline([("MULTI",), ("CLIENT", "KILL", "ID", who), pushes[key], ("EXEC",)])
+            else:
+                assert client.call("CLIENT", "KILL", "ID", who).value == 1
+                client.call(*pushes[key])
+            assert client.call("DEL", key).value == 1, waits[key]
+            waiting.close()
+            eventually(lambda: "blocked_clients:0\r" in client.call("INFO", "clients").text(), 10, "it is gone", pause=0.001)

@@ -32,13 +32,14 @@ def deaf(server, commands):
 
 
 def work(server, name, stop):
+    value = b"x" * (20_000 if name == 0 else 500)  # what connections send without copying it, too
     with server.client(timeout=60) as client:
         number = 0
         while not stop.is_set():
             commands = []
             for _ in range(20):
                 number += 1
-                commands += [("SET", f"key:{number % 2000}", b"x" * 500), ("PUBLISH", "news", b"y" * 500)]
+                commands += [("SET", f"key:{number % 2000}", value), ("PUBLISH", "news", value)]
             assert not any(reply.is_error() for reply in client.pipeline(commands)), name
 
 

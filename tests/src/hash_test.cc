@@ -55,8 +55,8 @@ class OneHash : public TypedStore {
   // Lets the expiry index do its work, as the writer does when something is due.
   void expire_due() {
     if (state().next_due_ms > now_ms()) return;
-    const auto progress = keys().expire_due(1000);
-    state().expiry_low_water_ms = progress.low_water_ms;
+    const auto progress = keys().expire_due(1000, state().expiry_low_water);
+    state().set_expiry_low_water(progress.low_water);
     state().next_due_ms = progress.next_due_ms;
   }
 

@@ -168,6 +168,10 @@ class Storing {
     SortedSetLimits limits = limits_.sorted_set;
     // As a packed hash.
     if (set.compact) limits.listpack_value_max = UINT64_MAX;
+    size_t longest = 0;
+    for (const auto& [member, score] : set.members) longest = std::max(longest, member.size());
+    // From the first one on: what Redis has packed has no -0.
+    if (!stays_packed(limits, set.members.size(), longest)) limits.listpack_entries_max = 0;
     SortedSetWriter writer(keys_, db_, key_, nullptr, limits);
     for (const auto& [member, score] : set.members) writer.put(member, score);
     writer.finish();
