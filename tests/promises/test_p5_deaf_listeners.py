@@ -39,7 +39,7 @@ def work(server, name, stop):
             commands = []
             for _ in range(20):
                 number += 1
-                commands += [("SET", f"key:{number % 2000}", value), ("PUBLISH", "news", value)]
+                commands += [("SET", f"key:{number % 2000}", value), ("PUBLISH", "news", b"y" * 500)]
             assert not any(reply.is_error() for reply in client.pipeline(commands)), name
 
 
