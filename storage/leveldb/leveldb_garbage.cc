@@ -17,6 +17,19 @@ constexpr std::chrono::seconds kPeriod{1};  // the tables of a large disk are ma
 
 using Clock = std::chrono::steady_clock;
 
+uint64_t count_tables(leveldb::DB* db) {
+  constexpr int kLevels = 7;
+  uint64_t tables = 0;
+  for (int level = 0; level < kLevels; ++level) {
+    std::string files;
+    uint64_t count = 0;
+    if (!db->GetProperty("leveldb.num-files-at-level" + std::to_string(level), &files)) return 0;
+    std::from_chars(files.data(), files.data() + files.size(), count);
+    tables += count;
+  }
+  return tables;
+}
+
 }  // namespace
 
 // The epoch may have changed twice before the read was counted.
@@ -73,11 +86,16 @@ std::vector<std::filesystem::path> LeveldbGarbage::find(leveldb::DB* db) const {
   if (!db->GetProperty("leveldb.sstables", &version)) return {};
   // " number:bytes[first key .. last key]", and headings
   std::istringstream lines(version);
+  uint64_t named = 0;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     uint64_t number = 0;
-    if (words >> number) tables.erase(number);
+    if (!(words >> number)) continue;
+    tables.erase(number);
+    ++named;
   }
+  // Where the version has just changed, or is told in a form that is not known here.
+  if (named != count_tables(db)) return {};
   std::vector<std::filesystem::path> found;
   for (auto& [number, path] : tables) found.push_back(std::move(path));
   return found;

@@ -23,9 +23,9 @@ STATES = {
 }  # fmt: skip
 
 
-def drain(client, seconds=0.03):
+def drain(client, seconds=0.03, first_within=None):
     got = []
-    while client.has_input(seconds):
+    while client.has_input(seconds if got else first_within or seconds):
         got.append(client.read())
     return got
 
@@ -47,7 +47,8 @@ def test_reset(empty_pair, name):
                 drain(client)
             seen = [state(admin, number)]
             client.send("RESET")
-            seen.append([reply for reply in drain(client) if reply.value == b"RESET"])
+            replies = drain(client) if name == "skipping" else drain(client, first_within=10)
+            seen.append([reply for reply in replies if reply.value == b"RESET"])
             seen.append(state(admin, number))
             admin.pipeline([("SET", "k", "v"), ("PUBLISH", "a", "m"), ("PUBLISH", "b", "m"), ("SPUBLISH", "a", "m"), ("DEL", "k")])
             seen.append(drain(client))
