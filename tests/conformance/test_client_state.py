@@ -257,7 +257,7 @@ def test_a_transaction_that_fails_is_told_to_monitors(empty_pair):
             admin.call("CONFIG", "RESETSTAT")
             monitor.call("MONITOR")
             replies = [client.call(*line.split()) for line in lines]
-            told = [re.sub(rb".*?\] ", b"", reply.value) for reply in drain(monitor, 0.1)]
+            told = [re.sub(rb".*?\] ", b"", reply.value) for reply in drain(monitor, 0.1, first_within=10)]
             stats = admin.call("INFO", "commandstats").value
             counted = re.findall(rb"cmdstat_(exec|watch|multi):calls=(\d+).*?(rejected_calls=\d+,failed_calls=\d+)", stats)
             errors = re.findall(rb"errorstat_\w+:count=\d+", admin.call("INFO", "errorstats").value)
