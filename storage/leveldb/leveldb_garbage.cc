@@ -81,6 +81,9 @@ std::vector<std::filesystem::path> LeveldbGarbage::find(leveldb::DB* db) const {
     const auto parsed = std::from_chars(stem.data(), stem.data() + stem.size(), number);
     if (at->path().extension() == ".ldb" && parsed.ec == std::errc()) tables[number] = at->path();
   }
+  // To name them all takes long where they are many, and reads wait for it.
+  const uint64_t counted = count_tables(db);
+  if (tables.size() <= counted) return {};
   for (const uint64_t number : env_->tables_of_work()) tables.erase(number);
   std::string version;
   if (!db->GetProperty("leveldb.sstables", &version)) return {};
@@ -95,7 +98,7 @@ std::vector<std::filesystem::path> LeveldbGarbage::find(leveldb::DB* db) const {
     ++named;
   }
   // Where the version has just changed, or is told in a form that is not known here.
-  if (named != count_tables(db)) return {};
+  if (named != counted) return {};
   std::vector<std::filesystem::path> found;
   for (auto& [number, path] : tables) found.push_back(std::move(path));
   return found;
