@@ -1,4 +1,4 @@
-// Keys and records of format version 2, byte for byte as docs/format.md draws them. Pure functions
+// Keys and records of format version 3, byte for byte as docs/format.md draws them. Pure functions
 // and values; no thread rule. Numbers inside keys are big-endian so that keys keep their order;
 // numbers inside values are little-endian.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace ingot::storage {
 
-inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kOldestFormatVersion = 1;  // that is read
 
 // Numbers the keyspace that a database maps to at the moment; FLUSHDB gives it a new one.

@@ -26,8 +26,8 @@ std::string_view Arena::copy(std::string_view bytes) {
   return join(bytes, {});
 }
 
-std::string_view Arena::join(std::string_view head, std::string_view tail) {
-  char* at = allocate(head.size() + tail.size());
+std::string_view Arena::join(std::string_view head, std::string_view tail, size_t spare) {
+  char* at = allocate(head.size() + tail.size() + spare);
   std::memcpy(at, head.data(), head.size());
   if (!tail.empty()) std::memcpy(at + head.size(), tail.data(), tail.size());
   return {at, head.size() + tail.size()};
@@ -100,6 +100,31 @@ void Overlay::put_new(Space space, std::string_view key, std::string_view value)
 
 void Overlay::remove(Space space, std::string_view key) {
   change(space, key, {.removed = true});
+}
+
+std::string_view Overlay::pending(Space space, std::string_view key) const {
+  const Change* change = changed(HashedKey(space, key));
+  return change == nullptr || change->removed ? std::string_view() : change->value;
+}
+
+// Bytes behind a value belong to nobody else: a shorter one that an undo brings back may be
+// extended over what the longer one had there.
+void Overlay::extend(Space space, std::string_view key, std::string_view tail) {
+  const auto found = changes_.find(HashedKey(space, key));
+  INGOT_CHECK(found != changes_.end() && !found->second.removed);
+  Change& change = found->second;
+  undo_.push_back({.key = found->first, .before = change, .existed = true});
+  if (change.spare < tail.size()) {
+    constexpr size_t kSpareMax = 64 << 10;
+    const size_t spare = std::min(change.value.size() + tail.size(), kSpareMax);
+    change.value = arena_.join(change.value, tail, spare);
+    change.spare = static_cast<uint32_t>(spare);
+    return;
+  }
+  char* end = const_cast<char*>(change.value.data()) + change.value.size();
+  std::memcpy(end, tail.data(), tail.size());
+  change.value = {change.value.data(), change.value.size() + tail.size()};
+  change.spare -= static_cast<uint32_t>(tail.size());
 }
 
 void Overlay::change(Space space, std::string_view key, Change change) {

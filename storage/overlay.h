@@ -27,8 +27,8 @@ namespace ingot::storage {
 class Arena {
  public:
   std::string_view copy(std::string_view bytes);
-  // `head` and `tail` joined.
-  std::string_view join(std::string_view head, std::string_view tail);
+  // `head` and `tail` joined, and `spare` bytes behind them.
+  std::string_view join(std::string_view head, std::string_view tail, size_t spare = 0);
   void clear();
   size_t bytes() const { return bytes_; }
 
@@ -72,6 +72,11 @@ class Overlay : public Reader {
   // taken into the cache.
   void put_new(Space space, std::string_view key, std::string_view value);
   void remove(Space space, std::string_view key);
+  // The value that was put since the last clear(), good until the next change; empty when there is
+  // none.
+  std::string_view pending(Space space, std::string_view key) const;
+  // Appends to a record that has one, in constant time as a rule.
+  void extend(Space space, std::string_view key, std::string_view tail);
 
   Savepoint savepoint() const { return undo_.size(); }
   void rollback(Savepoint savepoint);
@@ -114,6 +119,7 @@ class Overlay : public Reader {
     std::string_view value;
     bool removed = false;
     bool is_new = false;  // was not there before the group, nor is in the cache
+    uint32_t spare = 0;   // bytes behind the value that are its own
   };
   struct Undo {
     HashedKey key;

@@ -9,6 +9,7 @@
 
 #include "src/types/digest.h"
 #include "src/types/hash_value.h"
+#include "src/types/list_records.h"
 #include "src/types/sorted_set_value.h"
 #include "storage/codec.h"
 
@@ -111,7 +112,10 @@ void DataCheck::check_key(std::string_view key, std::string_view value) {
     if (alive && garbage_.contains(collection->id)) {
       say(fmt::format("{}: its collection {} is garbage", name, collection->id));
     }
-    const Owner owner = {.type = record.type(), .count = collection->count, .alive = alive};
+    Owner owner = {.type = record.type(), .count = collection->count, .alive = alive};
+    if (record.type() == ValueType::kList && !types::decode_bounds(record.payload(), &owner.list)) {
+      say(name + ": unreadable ends of a list");
+    }
     if (!owners_.emplace(collection->id, owner).second) {
       say(fmt::format("{}: its collection {} is another key's as well", name, collection->id));
     }
@@ -188,12 +192,29 @@ void DataCheck::check_element(std::string_view key, std::string_view value) {
   const std::string_view element = key.substr(kIdBytes);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return check_order(key);
+  if (owner->second.type == ValueType::kList) return check_list_record(key, value, owner->second);
   const bool is_entry = owner->second.type != ValueType::kStream || element.starts_with('\0');
   owner->second.found += is_entry;
   if (owner->second.type != ValueType::kString) return;
   if (element.size() != 4 || value.size() > 1 + storage::kStringChunkBytes ||
       uint64_t{storage::read_be32(element)} * storage::kStringChunkBytes >= owner->second.count) {
     say(fmt::format("data: a string (collection {}) has a chunk that cannot be", id));
+  }
+}
+
+// A node may hold elements that were popped, but not those alone.
+void DataCheck::check_list_record(std::string_view key, std::string_view value, Owner& owner) {
+  types::ListElements record;
+  if (key.size() != 2 * kIdBytes || !types::read_elements(types::label_of(key), value, &record)) {
+    return say(fmt::format("data: an unreadable record of a list (collection {})",
+                           storage::read_be64(key)));
+  }
+  const types::Labels inside = {.first = owner.list.first, .last = owner.list.last};
+  const uint64_t before = owner.found;
+  for (size_t i = 0; i < record.size; ++i) owner.found += inside.contains(record.label(i));
+  if (owner.found == before) {
+    say(fmt::format("data: an element that its list (collection {}) no longer has",
+                    storage::read_be64(key)));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "src/types/keyspace.h"
+#include "src/types/list_value.h"
 #include "storage/engine.h"
 #include "storage/reader.h"
 
@@ -34,9 +35,10 @@ class DataCheck {
  private:
   struct Owner {
     storage::ValueType type;
-    uint64_t count;      // as the key's record says
-    bool alive;          // its keyspace is
-    uint64_t found = 0;  // in the data space
+    uint64_t count;          // as the key's record says
+    bool alive;              // its keyspace is
+    uint64_t found = 0;      // in the data space
+    types::ListBounds list;  // of a list
   };
   struct Keyspace {
     bool has_database = false;
@@ -55,6 +57,7 @@ class DataCheck {
   void check_value(const std::string& name, const types::Record& record);
   void check_sorted_set(const types::Record& record);
   void check_element(std::string_view key, std::string_view value);
+  void check_list_record(std::string_view key, std::string_view value, Owner& owner);
   void check_order(std::string_view key);
   void check_counts();
   void say(const std::string& text) { problem_(text); }

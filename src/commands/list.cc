@@ -14,6 +14,7 @@
 #include "src/commands/list_removal.h"
 #include "src/commands/pop_count.h"
 #include "src/contract/thresholds.h"
+#include "src/types/list_records.h"
 
 namespace ingot::commands {
 namespace {
@@ -218,6 +219,21 @@ void ltrim(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
+// The elements of a record that have these labels. How many; of an unreadable record none, and then
+// too few have come.
+uint64_t reply_inside(std::string_view key, std::string_view stored, types::Labels labels,
+                      ReplySink& reply) {
+  types::ListElements record;
+  if (!types::read_elements(types::label_of(key), stored, &record)) return 0;
+  uint64_t inside = 0;
+  for (size_t i = 0; i < record.size; ++i) {
+    if (!labels.contains(record.label(i))) continue;
+    reply.bulk(record.elements[i]);
+    ++inside;
+  }
+  return inside;
+}
+
 void lrange(ReadContext& ctx, Args args) {
   ArgReader reader(args, 2);
   const int64_t start = reader.integer();
@@ -230,13 +246,15 @@ void lrange(ReadContext& ctx, Args args) {
   ctx.reply.array(count);
   if (count == 0) return;
   if (list->is_large()) {
+    types::ListReader::Stretch stretch = list->stretch(selected.first, selected.end);
     return reply_elements(ctx,
                           {.space = storage::Space::kData,
-                           .lower = list->key_at(selected.first),
-                           .upper = list->key_at(selected.end)},
-                          count, [](std::string_view, std::string_view stored, ReplySink& reply) {
-                            reply.bulk(types::element_of(stored));
-                            return 1;
+                           .lower = std::move(stretch.lower),
+                           .upper = std::move(stretch.upper)},
+                          count,
+                          [labels = types::Labels{.first = stretch.first, .last = stretch.last}](
+                              std::string_view key, std::string_view stored, ReplySink& reply) {
+                            return reply_inside(key, stored, labels, reply);
                           });
   }
   list->walk(selected.first, [&](std::string_view element) {

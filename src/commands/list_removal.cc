@@ -8,6 +8,7 @@
 
 #include "src/types/list_builder.h"
 #include "src/types/list_bytes.h"
+#include "src/types/list_node.h"
 
 namespace ingot::commands {
 
@@ -57,8 +58,8 @@ BuiltValue without_matches(types::KeyReader& keys, const Record& record, int64_t
   std::vector<uint64_t> few;
   uint64_t found = 0;
   uint64_t furthest = 0;  // label
-  list.walk_placed(count < 0, [&](uint64_t label, std::string_view stored) {
-    if (types::element_of(stored) != element) return true;
+  list.walk_placed(count < 0, [&](uint64_t label, std::string_view each) {
+    if (each != element) return true;
     furthest = label;
     if (few.size() < contract::kRemovedSingly) few.push_back(label);
     return ++found != magnitude(count);
@@ -70,9 +71,9 @@ BuiltValue without_matches(types::KeyReader& keys, const Record& record, int64_t
     return {};
   }
   types::GappedListBuilder rest(put);
-  list.walk_placed(false, [&](uint64_t label, std::string_view stored) {
+  list.walk_placed(false, [&](uint64_t label, std::string_view each) {
     const bool reached = count < 0 ? label >= furthest : label <= furthest;
-    if (!reached || types::element_of(stored) != element) rest.add(label, stored);
+    if (!reached || each != element) rest.add(label, each);
     return !keys.data().failed();
   });
   BuiltValue built = rest.finish();
@@ -86,8 +87,8 @@ BuiltValue with_insertion(types::KeyReader& keys, const Record& record, const In
                           const types::PutElement& put, data::SpillSort& taken) {
   ListReader list(keys.data(), record);
   std::optional<uint64_t> pivot;
-  list.walk_placed(false, [&](uint64_t label, std::string_view stored) {
-    if (types::element_of(stored) == insertion.pivot) pivot = label;
+  list.walk_placed(false, [&](uint64_t label, std::string_view each) {
+    if (each == insertion.pivot) pivot = label;
     return !pivot;
   });
   if (!pivot) return {};
@@ -99,12 +100,11 @@ BuiltValue with_insertion(types::KeyReader& keys, const Record& record, const In
   }
   // Between two labels of a dense list there is room.
   const uint64_t half = types::kListStride / 2;
-  const std::string added = std::string(1, storage::kPlainElement).append(insertion.element);
   types::GappedListBuilder whole(put);
-  list.walk_placed(false, [&](uint64_t label, std::string_view stored) {
-    if (label == *pivot && insertion.before) whole.add(label - half, added);
-    whole.add(label, stored);
-    if (label == *pivot && !insertion.before) whole.add(label + half, added);
+  list.walk_placed(false, [&](uint64_t label, std::string_view each) {
+    if (label == *pivot && insertion.before) whole.add(label - half, insertion.element);
+    whole.add(label, each);
+    if (label == *pivot && !insertion.before) whole.add(label + half, insertion.element);
     return !keys.data().failed();
   });
   BuiltValue built = whole.finish();

@@ -10,6 +10,7 @@
 #include "src/contract/help.h"
 #include "src/script/scripts.h"
 #include "src/server/memory_usage.h"
+#include "src/types/list_node.h"
 
 namespace ingot::commands {
 namespace {
@@ -18,17 +19,21 @@ using storage::Space;
 
 constexpr int64_t kSamples = 5;  // Redis' default
 
-// The records of a collection in one space: those looked at, and the rest as large as they are.
-uint64_t collection_bytes(ReadContext& ctx, const storage::Metadata::Collection& collection,
-                          Space space, uint64_t samples) {
-  const auto at = ctx.keys.data().cursor(space, storage::collection_begin(collection.id),
+uint64_t elements_in(const types::Record& record, std::string_view stored) {
+  return record.type() == storage::ValueType::kList ? types::elements_in(stored) : 1;
+}
+
+// The elements of a collection: those looked at, and the rest as large as they are.
+uint64_t collection_bytes(ReadContext& ctx, const types::Record& record, uint64_t samples) {
+  const storage::Metadata::Collection& collection = *record.collection();
+  const auto at = ctx.keys.data().cursor(Space::kData, storage::collection_begin(collection.id),
                                          storage::collection_end(collection.id));
   uint64_t bytes = 0;
   uint64_t seen = 0;
   for (at->seek(storage::collection_begin(collection.id)); at->valid() && seen < samples;
        at->next()) {
     bytes += at->key().size() + at->value().size();
-    ++seen;
+    seen += elements_in(record, at->value());
   }
   const bool more = at->valid();
   ctx.keys.data().check(*at);
@@ -56,8 +61,7 @@ void usage(ReadContext& ctx, Args args) {
     if (record.type() == storage::ValueType::kString) {
       bytes += record.collection()->count;
     } else {
-      bytes +=
-          collection_bytes(ctx, *record.collection(), Space::kData, static_cast<uint64_t>(samples));
+      bytes += collection_bytes(ctx, record, static_cast<uint64_t>(samples));
       // Members and scores stand in the order, too.
       if (record.type() == storage::ValueType::kSortedSet) bytes *= 2;
     }

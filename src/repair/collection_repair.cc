@@ -12,6 +12,7 @@
 #include "src/types/hash_bytes.h"
 #include "src/types/list_builder.h"
 #include "src/types/list_bytes.h"
+#include "src/types/list_node.h"
 #include "src/types/member_table.h"
 #include "src/types/sorted_set_builder.h"
 #include "src/types/sorted_set_bytes.h"
@@ -152,14 +153,20 @@ void CollectionRepair::make_list() {
   uint64_t next = 0;
   Gaps gaps;
   walk([&](std::string_view element, std::string_view value) {
-    if (element.size() != sizeof(uint64_t) || value.empty()) return void(++unreadable_);
-    const uint64_t label = storage::read_be64(element);
-    if (bounded && (label < bounds.first || label > bounds.last)) return;  // had been popped
-    const uint64_t index = (label - bounds.first) / types::kListStride;
-    gaps.add(next, index);
-    next = index + 1;
-    ++found;
-    list.add(value.substr(1));
+    types::ListElements record;
+    if (element.size() != sizeof(uint64_t) ||
+        !types::read_elements(storage::read_be64(element), value, &record)) {
+      return void(++unreadable_);
+    }
+    for (size_t i = 0; i < record.size; ++i) {
+      const uint64_t label = record.label(i);
+      if (bounded && (label < bounds.first || label > bounds.last)) continue;  // had been popped
+      const uint64_t index = (label - bounds.first) / types::kListStride;
+      gaps.add(next, index);
+      next = index + 1;
+      ++found;
+      list.add(record.elements[i]);
+    }
   });
   gaps.add(next, expected_);
   // The labels of a dense list tell its indexes.

@@ -2,13 +2,30 @@
 #include "src/types/list_builder.h"
 
 #include "src/types/list_bytes.h"
+#include "src/types/list_node.h"
 #include "src/types/packed.h"
 
 namespace ingot::types {
 
 void ListBuilder::put(std::string_view element) {
-  put_(storage::Space::kData, item_of(kFirstLabel + put_so_far_++ * kListStride),
+  const uint64_t label = kFirstLabel + put_so_far_ * kListStride;
+  const bool begins = put_so_far_++ % kNodeElements == 0;
+  const size_t bytes = packed_bytes(element);
+  if (begins || node_.size() + bytes > kNodeBytes) put_node();
+  if (begins && bytes <= kNodeBytes / 2) {
+    node_.assign(1, kLeftNode);
+    node_label_ = node_label(ListEnd::kLeft, label);
+  }
+  if (!node_.empty()) return append_packed(&node_, element);
+  put_(storage::Space::kData, item_of(label),
        std::string(1, storage::kPlainElement).append(element));
+}
+
+void ListBuilder::put_node() {
+  if (node_.empty()) return;
+  put_(storage::Space::kData, item_of(node_label_), node_);
+  node_.clear();
+  has_nodes_ = true;
 }
 
 void ListBuilder::add(std::string_view element) {
@@ -27,8 +44,11 @@ BuiltValue ListBuilder::finish() {
                   .payload = std::move(packed_),
                   .size = length_};
   if (is_large_) {
+    put_node();
     list.metadata.collection = storage::Metadata::Collection{.count = length_, .revision = 1};
-    encode_bounds({.first = kFirstLabel, .last = kFirstLabel + (length_ - 1) * kListStride},
+    encode_bounds({.first = kFirstLabel,
+                   .last = kFirstLabel + (length_ - 1) * kListStride,
+                   .left_nodes = has_nodes_},
                   &list.payload);
   }
   return list;
@@ -36,10 +56,11 @@ BuiltValue ListBuilder::finish() {
 
 GappedListBuilder::GappedListBuilder(PutElement put) : put_(std::move(put)), order_(put_) {}
 
-void GappedListBuilder::add(uint64_t label, std::string_view record) {
+void GappedListBuilder::add(uint64_t label, std::string_view element) {
   if (length_++ == 0) bounds_.first = label;
   bounds_.last = label;
-  put_(storage::Space::kData, item_of(label), record);
+  put_(storage::Space::kData, item_of(label),
+       std::string(1, storage::kPlainElement).append(element));
   order_.add(item_of(label));
 }
 

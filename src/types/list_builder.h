@@ -22,12 +22,16 @@ class ListBuilder {
 
  private:
   void put(std::string_view element);
+  void put_node();
 
   const uint64_t inline_max_bytes_;
   const PutElement put_;
   std::string packed_;  // the small form
   uint64_t length_ = 0;
   uint64_t put_so_far_ = 0;
+  std::string node_;  // that takes the next element; empty: none does
+  uint64_t node_label_ = 0;
+  bool has_nodes_ = false;
   bool is_large_ = false;
 };
 
@@ -36,7 +40,7 @@ class GappedListBuilder {
  public:
   explicit GappedListBuilder(PutElement put);
 
-  void add(uint64_t label, std::string_view record);  // rising labels
+  void add(uint64_t label, std::string_view element);  // rising labels
   BuiltValue finish();
 
  private:

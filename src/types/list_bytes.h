@@ -1,4 +1,4 @@
-// The bytes of a large list, for list.cc and list_writer.cc. Pure.
+// The ends of a large list as bytes, and its labels as items of an order. Pure.
 #pragma once
 
 #include <string>
@@ -9,11 +9,14 @@
 
 namespace ingot::types {
 
-// Room for some twenty insertions at one place before labels around it are spread anew; and for
-// 2^43 pushes at either end.
-inline constexpr uint64_t kListStride = 1 << 20;
-inline constexpr uint64_t kFirstLabel = 1ull << 63;
 inline constexpr size_t kBoundsBytes = 17;
+
+// Bits of the last of them.
+inline constexpr uint8_t kGappedBit = 1;
+inline constexpr uint8_t kLeftNodesBit = 2;
+inline constexpr uint8_t kRightNodesBit = 4;
+inline constexpr uint8_t kPoppedLeftBit = 8;
+inline constexpr uint8_t kPoppedRightBit = 16;
 
 inline storage::Status corrupt_list() {
   return {storage::Status::Code::kCorruption, "unreadable record of a list"};
@@ -22,14 +25,25 @@ inline storage::Status corrupt_list() {
 inline void encode_bounds(const ListBounds& bounds, std::string* out) {
   storage::append_le64(out, bounds.first);
   storage::append_le64(out, bounds.last);
-  out->push_back(bounds.gapped ? '\1' : '\0');
+  uint8_t bits = 0;
+  if (bounds.gapped) bits |= kGappedBit;
+  if (bounds.left_nodes) bits |= kLeftNodesBit;
+  if (bounds.right_nodes) bits |= kRightNodesBit;
+  if (bounds.popped_left) bits |= kPoppedLeftBit;
+  if (bounds.popped_right) bits |= kPoppedRightBit;
+  out->push_back(static_cast<char>(bits));
 }
 
 [[nodiscard]] inline bool decode_bounds(std::string_view bytes, ListBounds* bounds) {
   if (bytes.size() != kBoundsBytes) return false;
   bounds->first = storage::read_le64(bytes);
   bounds->last = storage::read_le64(bytes.substr(8));
-  bounds->gapped = bytes[16] != 0;
+  const auto bits = static_cast<uint8_t>(bytes[16]);
+  bounds->gapped = (bits & kGappedBit) != 0;
+  bounds->left_nodes = (bits & kLeftNodesBit) != 0;
+  bounds->right_nodes = (bits & kRightNodesBit) != 0;
+  bounds->popped_left = (bits & kPoppedLeftBit) != 0;
+  bounds->popped_right = (bits & kPoppedRightBit) != 0;
   return true;
 }
 

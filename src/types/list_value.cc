@@ -1,7 +1,7 @@
 // Reading lists: an element by its index, and walks from either end.
 #include "src/types/list_value.h"
 
-#include "src/types/list_bytes.h"
+#include "src/types/list_records.h"
 #include "src/types/packed.h"
 
 namespace ingot::types {
@@ -12,10 +12,6 @@ std::string list_key(storage::CollectionId id, uint64_t label) {
   std::string key = storage::collection_begin(id);
   storage::append_be64(&key, label);
   return key;
-}
-
-std::string_view element_of(std::string_view stored) {
-  return stored.empty() ? stored : stored.substr(1);
 }
 
 ListReader::ListReader(storage::Reader& data, const Record& record) : data_(data), record_(record) {
@@ -30,20 +26,32 @@ ListReader::ListReader(storage::Reader& data, const Record& record) : data_(data
   if (reader.broken()) data.latch_error(corrupt_list());
 }
 
-std::string ListReader::key_at(uint64_t index) {
+uint64_t ListReader::label_at(uint64_t index) {
+  if (!bounds_.gapped) return bounds_.first + index * kListStride;
+  const auto item = CountedOrder(data_, record_.collection()->id, item_of(bounds_.first)).at(index);
+  if (!item && !data_.failed()) data_.latch_error(corrupt_list());
+  return item ? label_of_item(*item) : bounds_.last;
+}
+
+ListReader::Stretch ListReader::stretch(uint64_t begin, uint64_t end) {
   const storage::CollectionId id = record_.collection()->id;
-  if (index >= length_) return storage::collection_end(id);
-  if (!bounds_.gapped) return list_key(id, bounds_.first + index * kListStride);
-  const auto label = CountedOrder(data_, id, item_of(bounds_.first)).at(index);
-  return label ? list_key(id, label_of_item(*label)) : storage::collection_end(id);
+  const uint64_t first = label_at(begin);
+  const uint64_t last = label_at(end - 1);
+  const bool nodes = bounds_.has_nodes();
+  return {.lower = list_key(id, nodes ? node_label(ListEnd::kLeft, first) : first),
+          .upper = list_key(id, (nodes ? node_label(ListEnd::kRight, last) : last) + 1),
+          .first = first,
+          .last = last};
 }
 
 bool ListReader::get(uint64_t index, std::string* element) {
   bool found = false;
   if (is_large()) {
     std::string stored;
-    found = data_.get(Space::kData, key_at(index), &stored);
-    element->assign(element_of(stored));
+    ListElements elements;
+    const uint64_t label = label_at(index);
+    found = find_element(data_, record_.collection()->id, bounds_, label, &stored, &elements);
+    if (found) element->assign(elements.at(label));
   } else {
     walk(index, [&](std::string_view each) {
       element->assign(each);
@@ -64,24 +72,15 @@ void ListReader::walk(uint64_t index, const Each& each) {
     }
     return;
   }
-  const storage::CollectionId id = record_.collection()->id;
-  const auto at =
-      data_.cursor(Space::kData, list_key(id, bounds_.first), storage::collection_end(id));
-  for (at->seek(key_at(index)); at->valid(); at->next()) {
-    if (!each(element_of(at->value()))) break;
-  }
-  data_.check(*at);
+  if (index >= length_) return;
+  walk_elements(data_, record_.collection()->id, bounds_,
+                {.first = label_at(index), .last = bounds_.last}, /*back=*/false,
+                [&](uint64_t, std::string_view element) { return each(element); });
 }
 
 void ListReader::walk_placed(bool back, const EachPlaced& each) {
-  const storage::CollectionId id = record_.collection()->id;
-  const auto at =
-      data_.cursor(Space::kData, list_key(id, bounds_.first), storage::collection_end(id));
-  back ? at->seek_for_prev(list_key(id, bounds_.last)) : at->seek(list_key(id, bounds_.first));
-  for (; at->valid(); back ? at->prev() : at->next()) {
-    if (!each(label_of(at->key()), at->value())) break;
-  }
-  data_.check(*at);
+  walk_elements(data_, record_.collection()->id, bounds_,
+                {.first = bounds_.first, .last = bounds_.last}, back, each);
 }
 
 void ListReader::walk_back(const Each& each) {
@@ -94,7 +93,7 @@ void ListReader::walk_back(const Each& each) {
     }
     return;
   }
-  walk_placed(true, [&](uint64_t, std::string_view record) { return each(element_of(record)); });
+  walk_placed(true, [&](uint64_t, std::string_view element) { return each(element); });
 }
 
 }  // namespace ingot::types

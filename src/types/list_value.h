@@ -4,11 +4,12 @@
 //
 //   collection id (u64be) | label (u64be)  ->  flag byte (0) | element
 //
-// and Metadata::payload notes the ends: first label (u64le) | last label (u64le) | 1 once gapped.
-// A new list is dense: its labels lie kStride apart, so that an index is arithmetic. An insertion
-// or a removal in the middle makes it gapped: labels are then any rising numbers, and a
-// CountedOrder of them finds an index. Pushing and popping costs the same however long the list,
-// and walks over nothing that was removed, because the ends are noted.
+// and Metadata::payload notes the ends: first label (u64le) | last label (u64le) | bits.
+// A new list is dense: its labels lie kListStride apart, so that an index is arithmetic, and what
+// one group of commands pushes, or a builder makes, shares records (list_node.h). An insertion
+// or a removal in the middle makes it gapped: each element has a record, labels are any rising
+// numbers, and a CountedOrder of them finds an index. Pushing and popping costs the same however
+// long the list, and walks over nothing that was removed, because the ends are noted.
 //
 // One thread at a time. Failures latch in the storage::Reader.
 #pragma once
@@ -29,17 +30,28 @@
 namespace ingot::types {
 
 enum class ListEnd : uint8_t { kLeft, kRight };
+inline ListEnd opposite(ListEnd end) {
+  return end == ListEnd::kLeft ? ListEnd::kRight : ListEnd::kLeft;
+}
 
 // The ends of a large list.
 struct ListBounds {
   uint64_t first = 0;
   uint64_t last = 0;
   bool gapped = false;
+  // Whether there may be nodes of that side; a gapped list has none.
+  bool left_nodes = false;
+  bool right_nodes = false;
+  // The node that holds the element at that end may have others, which were popped, beyond it.
+  bool popped_left = false;
+  bool popped_right = false;
+
+  bool has_nodes() const { return left_nodes || right_nodes; }
 };
 
+struct ListElements;
+
 std::string list_key(storage::CollectionId id, uint64_t label);
-// The element in a large list's record; "" latches nothing: whoever reads a cursor checks it.
-std::string_view element_of(std::string_view stored);
 
 class ListReader {
  public:
@@ -55,15 +67,22 @@ class ListReader {
   void walk(uint64_t index, const Each& each);
   // From the last element to the first.
   void walk_back(const Each& each);
-  // Of a large list: calls `each` with labels and records, from the last one on when `back`, until
+  // Of a large list: calls `each` with labels and elements, from the last one on when `back`, until
   // it returns false.
-  using EachPlaced = std::function<bool(uint64_t label, std::string_view record)>;
+  using EachPlaced = std::function<bool(uint64_t label, std::string_view element)>;
   void walk_placed(bool back, const EachPlaced& each);
   const ListBounds& bounds() const { return bounds_; }  // of a large list
-  // Of a large list: the key of the element with this index; the end of the list for length().
-  std::string key_at(uint64_t index);
+  // Of a large list: the records that hold the elements from one index to before another, among
+  // which others may stand; theirs have the labels from `first` to `last`.
+  struct Stretch {
+    std::string lower, upper;  // keys
+    uint64_t first, last;
+  };
+  Stretch stretch(uint64_t begin, uint64_t end);  // begin < end <= length()
 
  private:
+  uint64_t label_at(uint64_t index);
+
   storage::Reader& data_;
   const Record& record_;
   ListBounds bounds_;
@@ -97,7 +116,6 @@ class ListWriter {
   bool finish();
 
  private:
-  using Labels = std::vector<uint64_t>;
   using Placed = std::vector<std::pair<uint64_t, std::string>>;  // label, record
 
   storage::CollectionId id() const { return collection_->id; }
@@ -106,12 +124,20 @@ class ListWriter {
   void make_large();
   void make_gapped();
   void put(uint64_t label, std::string_view element);
+  void push_large(ListEnd end, std::string_view element);
+  void push_dense(ListEnd end, uint64_t label, std::string_view element);
+  void put_apart(const ListElements& node);
+  void forget_popped(ListEnd end);
+  void set_large(uint64_t label, std::string_view element);
   void read_ahead(ListEnd end, uint64_t label);
   void take_out(uint64_t label);
   uint64_t label_at(uint64_t index);
   uint64_t room_between(uint64_t left, uint64_t right);
   void spread(uint64_t left);
-  Labels matching(int64_t count, std::string_view element);
+  std::vector<uint64_t> matching(int64_t count, std::string_view element);
+  bool& popped(ListEnd end) {
+    return end == ListEnd::kLeft ? bounds_.popped_left : bounds_.popped_right;
+  }
 
   KeyWriter& keys_;
   const int db_;

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "src/types/collection.h"
-#include "src/types/list_bytes.h"
+#include "src/types/list_records.h"
 #include "src/types/list_value.h"
 #include "src/types/packed.h"
 
@@ -68,17 +68,38 @@ void ListWriter::make_large() {
 
 void ListWriter::make_gapped() {
   if (bounds_.gapped) return;
-  bounds_.gapped = true;
-  const auto at = cursor();
-  at->seek(list_key(id(), bounds_.first));
+  Placed nodes;
   const std::string prefix = storage::collection_begin(id());
   CountedOrderBuilder labels(
       [&](storage::Space space, std::string_view element, std::string_view record) {
         keys_.overlay().put(space, std::string(prefix).append(element), record);
       });
-  for (; at->valid(); at->next()) labels.add(item_of(label_of(at->key())));
+  const Labels all{.first = bounds_.first, .last = bounds_.last};
+  walk_records(keys_.data(), id(), bounds_, all, /*back=*/false,
+               [&](const ListElements& record, std::string_view stored) {
+                 for (size_t i = 0; i < record.size; ++i) {
+                   if (all.contains(record.label(i))) labels.add(item_of(record.label(i)));
+                 }
+                 if (record.is_node()) {
+                   nodes.emplace_back(node_label(record.side(), record.first), stored);
+                 }
+                 return true;
+               });
   labels.finish();
-  keys_.data().check(*at);
+  for (const auto& [label, stored] : nodes) {
+    ListElements node;
+    if (read_elements(label, stored, &node)) put_apart(node);
+  }
+  bounds_ = {.first = bounds_.first, .last = bounds_.last, .gapped = true};
+}
+
+// Each element of a node that the list still has gets a record of its own.
+void ListWriter::put_apart(const ListElements& node) {
+  keys_.overlay().remove(Space::kData, list_key(id(), node_label(node.side(), node.first)));
+  for (size_t i = 0; i < node.size; ++i) {
+    const uint64_t label = node.label(i);
+    if (label >= bounds_.first && label <= bounds_.last) put(label, node.elements[i]);
+  }
 }
 
 void ListWriter::push(ListEnd end, std::string_view element) {
@@ -89,15 +110,63 @@ void ListWriter::push(ListEnd end, std::string_view element) {
     if (small_bytes_ > inline_max_bytes_) make_large();
     return;
   }
-  uint64_t& bound = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
-  if (collection_->count == 0) {
+  push_large(end, element);
+}
+
+void ListWriter::push_large(ListEnd end, std::string_view element) {
+  if (collection_->count++ == 0) {
     bounds_ = {.first = kFirstLabel, .last = kFirstLabel, .gapped = bounds_.gapped};
   } else {
-    bound = end == ListEnd::kLeft ? bound - kListStride : bound + kListStride;
+    if (popped(end)) forget_popped(end);
+    end == ListEnd::kLeft ? bounds_.first -= kListStride : bounds_.last += kListStride;
   }
-  ++collection_->count;
-  keys_.overlay().put_new(Space::kData, list_key(id(), bound), record_of(element));
-  if (bounds_.gapped) order().add(item_of(bound));
+  const uint64_t label = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
+  if (!bounds_.gapped) return push_dense(end, label, element);
+  keys_.overlay().put_new(Space::kData, list_key(id(), label), record_of(element));
+  order().add(item_of(label));
+}
+
+// A node begins with its block, and grows while it is not committed: later it would have to be
+// written anew for each element.
+void ListWriter::push_dense(ListEnd end, uint64_t label, std::string_view element) {
+  const ListEnd side = opposite(end);
+  const uint64_t place = place_in_node(side, label);
+  const std::string key = list_key(id(), node_label(side, label));
+  const size_t bytes = packed_bytes(element);
+  if (place == 0 && bytes <= kNodeBytes / 2) {
+    std::string node(1, node_byte(side));
+    append_packed(&node, element);
+    (side == ListEnd::kLeft ? bounds_.left_nodes : bounds_.right_nodes) = true;
+    return keys_.overlay().put_new(Space::kData, key, node);
+  }
+  if (place != 0 && bytes <= kNodeBytes) {
+    const std::string_view node = keys_.overlay().pending(Space::kData, key);
+    if (!node.empty() && node.size() + bytes <= kNodeBytes && elements_in(node) == place) {
+      std::string packed;
+      append_packed(&packed, element);
+      return keys_.overlay().extend(Space::kData, key, packed);
+    }
+  }
+  keys_.overlay().put_new(Space::kData, list_key(id(), label), record_of(element));
+}
+
+// Before something is pushed where elements were popped from a node that is still there: it loses
+// those. It cannot when they are its first ones; then it is given up.
+void ListWriter::forget_popped(ListEnd end) {
+  popped(end) = false;
+  std::string stored;
+  ListElements node;
+  const uint64_t label = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
+  if (!find_element(keys_.data(), id(), bounds_, label, &stored, &node) || !node.is_node()) return;
+  if (node.side() == end) return put_apart(node);
+  const uint64_t left = place_in_node(node.side(), label) + 1;
+  PackedReader kept(std::string_view(stored).substr(1));
+  std::string_view element;
+  for (uint64_t i = 0; i < left; ++i) {
+    if (!kept.next(&element)) return keys_.data().latch_error(corrupt_list());
+  }
+  keys_.overlay().put(Space::kData, list_key(id(), node_label(node.side(), label)),
+                      std::string_view(stored).substr(0, 1 + kept.position()));
 }
 
 // Whoever pops mostly goes on; each time a stretch of labels begins, its elements are fetched.
@@ -107,7 +176,8 @@ void ListWriter::read_ahead(ListEnd end, uint64_t label) {
   const uint64_t begin = label / kStretch * kStretch;
   const uint64_t last = begin + kStretch - kListStride;
   if (label != (end == ListEnd::kLeft ? begin : last)) return;
-  keys_.overlay().read_ahead(Space::kData, list_key(id(), begin), list_key(id(), last + 1),
+  keys_.overlay().read_ahead(Space::kData, list_key(id(), node_label(ListEnd::kLeft, begin)),
+                             list_key(id(), node_label(ListEnd::kRight, last) + 1),
                              [](std::string_view) {});
 }
 
@@ -121,18 +191,29 @@ void ListWriter::pop(ListEnd end, std::string* element) {
     return;
   }
   const uint64_t label = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
-  if (element != nullptr) {
+  std::string stored;
+  ListElements found;
+  if (element != nullptr || bounds_.has_nodes()) {
     read_ahead(end, label);
-    std::string stored;
-    if (!keys_.data().get(Space::kData, list_key(id(), label), &stored) && !keys_.data().failed()) {
-      keys_.data().latch_error(corrupt_list());
+    if (!find_element(keys_.data(), id(), bounds_, label, &stored, &found)) {
+      if (!keys_.data().failed()) keys_.data().latch_error(corrupt_list());
+      return;
     }
-    element->assign(element_of(stored));
+    if (element != nullptr) element->assign(found.at(label));
   }
-  take_out(label);
+  if (!found.is_node()) return take_out(label);
+  // The node goes with the last element that the list has of it.
+  const bool more = end == ListEnd::kLeft ? label < std::min(found.last(), bounds_.last)
+                                          : label > std::max(found.first, bounds_.first);
+  if (!more) {
+    keys_.overlay().remove(Space::kData, list_key(id(), node_label(found.side(), label)));
+  }
+  popped(end) = more;
+  --collection_->count;
+  end == ListEnd::kLeft ? bounds_.first += kListStride : bounds_.last -= kListStride;
 }
 
-// Removes the element with that label and moves the end that it may have been.
+// Removes an element that stands alone and moves the end that it may have been.
 void ListWriter::take_out(uint64_t label) {
   const bool is_first = label == bounds_.first;
   const bool is_last = label == bounds_.last;
@@ -163,11 +244,29 @@ uint64_t ListWriter::label_at(uint64_t index) {
 
 void ListWriter::set(uint64_t index, std::string_view element) {
   changed_ = true;
-  if (collection_) return put(label_at(index), element);
+  if (collection_) return set_large(label_at(index), element);
   small_bytes_ += packed_bytes(element);
   small_bytes_ -= packed_bytes(small_[index]);
   small_[index] = element;
   if (small_bytes_ > inline_max_bytes_) make_large();
+}
+
+void ListWriter::set_large(uint64_t label, std::string_view element) {
+  std::string stored;
+  ListElements found;
+  if (!bounds_.has_nodes()) return put(label, element);
+  if (!find_element(keys_.data(), id(), bounds_, label, &stored, &found)) {
+    if (!keys_.data().failed()) keys_.data().latch_error(corrupt_list());
+    return;
+  }
+  if (!found.is_node()) return put(label, element);
+  found.elements[(label - found.first) / kListStride] = element;
+  std::string node(1, found.form);
+  for (size_t i = 0; i < found.size; ++i) {
+    append_packed(&node, found.elements[found.form == kLeftNode ? i : found.size - 1 - i]);
+  }
+  if (node.size() > kNodeBytes) return put_apart(found);
+  keys_.overlay().put(Space::kData, list_key(id(), node_label(found.side(), label)), node);
 }
 
 bool ListWriter::insert(bool before, std::string_view pivot, std::string_view element) {
@@ -180,7 +279,7 @@ bool ListWriter::insert(bool before, std::string_view pivot, std::string_view el
     if (small_bytes_ > inline_max_bytes_) make_large();
     return true;
   }
-  const Labels found = matching(1, pivot);
+  const std::vector<uint64_t> found = matching(1, pivot);
   if (found.empty()) return false;
   insert_at(before, found.front(), element);
   return true;
@@ -252,34 +351,29 @@ void ListWriter::spread(uint64_t left) {
   }
 }
 
-ListWriter::Labels ListWriter::matching(int64_t count, std::string_view element) {
-  Labels labels;
-  const bool back = count < 0;
-  const uint64_t most = magnitude(count);
-  const auto at = cursor();
-  back ? at->seek_for_prev(list_key(id(), bounds_.last)) : at->seek(list_key(id(), bounds_.first));
-  for (; at->valid(); back ? at->prev() : at->next()) {
-    if (element_of(at->value()) != element) continue;
-    labels.push_back(label_of(at->key()));
-    if (labels.size() == most) break;
-  }
-  keys_.data().check(*at);
+std::vector<uint64_t> ListWriter::matching(int64_t count, std::string_view element) {
+  std::vector<uint64_t> labels;
+  walk_elements(keys_.data(), id(), bounds_, {.first = bounds_.first, .last = bounds_.last},
+                /*back=*/count < 0, [&](uint64_t label, std::string_view each) {
+                  if (each == element) labels.push_back(label);
+                  return labels.empty() || labels.size() != magnitude(count);
+                });
   return labels;
 }
 
-void ListWriter::remove_at(const Labels& labels) {
+void ListWriter::remove_at(const std::vector<uint64_t>& labels) {
   // From the outside in: what goes from an end leaves a dense list dense.
   auto low = labels.begin();
   auto high = labels.end();
-  while (low != high && *low == bounds_.first) take_out(*low++);
-  while (low != high && *(high - 1) == bounds_.last) take_out(*--high);
+  for (; low != high && *low == bounds_.first; ++low) pop(ListEnd::kLeft, nullptr);
+  for (; low != high && *(high - 1) == bounds_.last; --high) pop(ListEnd::kRight, nullptr);
   for (; low != high; ++low) take_out(*low);
   changed_ = changed_ || !labels.empty();
 }
 
 uint64_t ListWriter::remove(int64_t count, std::string_view element) {
   if (collection_) {
-    Labels labels = matching(count, element);
+    std::vector<uint64_t> labels = matching(count, element);
     std::ranges::sort(labels);
     remove_at(labels);
     return labels.size();

@@ -56,12 +56,12 @@ def test_data_of_a_newer_version_is_refused(engine):
     with ingot(engine) as server:
         server.kill()
         changed = sum(
-            patch_log(log, b"v\x04\x02\0\0\0", b"v\x04\x03\0\0\0")
+            patch_log(log, b"v\x04\x03\0\0\0", b"v\x04\x04\0\0\0")
             for log in sorted((server.directory / "ingot-data").glob("*.log"))
         )
         assert changed == 1, f"{changed} version records found"
         said = refused_start(server)
-        assert "version 3" in said and "version 2" in said, said
+        assert "version 4" in said and "version 3" in said, said
 
 
 def fill(client, rng):

@@ -6,6 +6,8 @@
 #include <deque>
 #include <random>
 
+#include "src/types/list_builder.h"
+#include "src/types/list_records.h"
 #include "tests/src/typed_store.h"
 
 namespace ingot::types {
@@ -146,6 +148,158 @@ TEST_CASE("a list is a queue at either end, over many stretches that are read ah
     if (random() % 3 != 0) data.commit();
   }
   data.check(model, random);
+}
+
+namespace {
+
+// Each element stands in one record, and no record has none.
+void check_records(OneList& data, size_t length) {
+  const Record found = data.record();
+  if (!found.collection()) return;
+  const ListBounds bounds = ListReader(data.overlay(), found).bounds();
+  const std::string begin = storage::collection_begin(found.collection()->id);
+  size_t elements = 0;
+  for (const auto& [key, stored] : data.records_of(storage::Space::kData)) {
+    if (!key.starts_with(begin)) continue;
+    ListElements record;
+    REQUIRE(read_elements(label_of(key), stored, &record));
+    REQUIRE(elements_in(stored) == record.size);
+    REQUIRE((!record.is_node() || stored.size() <= kNodeBytes));
+    const size_t before = elements;
+    for (size_t i = 0; i < record.size; ++i) {
+      elements += record.label(i) >= bounds.first && record.label(i) <= bounds.last ? 1 : 0;
+    }
+    REQUIRE(elements > before);
+  }
+  REQUIRE(elements == length);
+}
+
+}  // namespace
+
+TEST_CASE("elements that share records are a deque wherever they are pushed and popped", "[list]") {
+  const uint64_t seed = GENERATE(range(1, 7));
+  const bool built = GENERATE(true, false);
+  INFO("seed " << seed << " built " << built);
+  std::mt19937_64 random(seed);
+  OneList data(each_engine(), 0);
+  if (seed % 2 == 0) data.use_cache();
+  std::deque<std::string> model;
+  const auto make = [&] {
+    static constexpr size_t kSizes[] = {0, 3, 90, 90, 600, 1500, 3000};
+    return std::to_string(random() % 50) + std::string(kSizes[random() % (seed < 4 ? 4 : 7)], 'x');
+  };
+  const auto push = [&](ListWriter& list, ListEnd end) {
+    const std::string element = make();
+    list.push(end, element);
+    end == ListEnd::kLeft ? model.push_front(element) : model.push_back(element);
+  };
+  if (built) {
+    data.build<ListBuilder>(uint64_t{0}, [&](ListBuilder& list) {
+      for (uint64_t i = 1 + random() % 100; i > 0; --i) {
+        model.push_back(make());
+        list.add(model.back());
+      }
+    });
+  }
+  for (size_t step = 0; step < data.steps(2400); ++step) {
+    const bool growing = step / 60 % 2 == 0;
+    const ListEnd end = random() % 8 < seed ? ListEnd::kLeft : ListEnd::kRight;
+    const auto old = model;
+    const auto several = [&] {
+      data.change([&](ListWriter& list) {
+        for (uint64_t left = 1 + random() % 20; left > 0; --left) {
+          if (model.empty() || random() % 8 < (growing ? 6 : 1)) {
+            push(list, end);
+          } else if (random() % 6 == 0) {
+            const size_t index = random() % model.size();
+            model[index] = make();
+            list.set(index, model[index]);
+          } else if (random() % 4 == 0) {
+            end == ListEnd::kLeft ? model.pop_front() : model.pop_back();
+            list.pop(end, nullptr);
+          } else {
+            std::string taken;
+            const std::string expected = end == ListEnd::kLeft ? model.front() : model.back();
+            end == ListEnd::kLeft ? model.pop_front() : model.pop_back();
+            list.pop(end, &taken);
+            REQUIRE(taken == expected);
+          }
+        }
+      });
+    };
+    if (random() % 6 == 0) {
+      data.undone(several);
+      model = old;
+    } else {
+      several();
+    }
+    if (random() % 4 == 0) data.check(model, random);
+    if (!model.empty() && step % 5 == 0) check_records(data, model.size());
+    if (random() % 3 == 0) data.commit();
+    if (step % 300 == 299) data.reopen();
+  }
+  data.check(model, random);
+  // The first change in the middle gives each a record of its own.
+  while (model.size() < 40) data.change([&](ListWriter& list) { push(list, ListEnd::kLeft); });
+  data.commit();
+  data.change([&](ListWriter& list) { REQUIRE(list.insert(true, model[20], "new")); });
+  model.insert(std::ranges::find(model, model[20]), "new");
+  data.check(model, random);
+  check_records(data, model.size());
+}
+
+TEST_CASE("what one group pushes shares records, and what comes alone does not", "[list]") {
+  OneList data(each_engine(), 0);
+  const ListEnd end = GENERATE(ListEnd::kLeft, ListEnd::kRight);
+  const auto push = [&](int count, const std::string& element) {
+    data.change([&](ListWriter& list) {
+      for (int i = 0; i < count; ++i) list.push(end, element);
+    });
+    data.commit();
+  };
+  push(160, "element");
+  // The first block has what the list was when it became large.
+  CHECK(data.records_in(storage::Space::kData) <= 11 + 16);
+  const size_t before = data.records_in(storage::Space::kData);
+  for (int i = 0; i < 32; ++i) push(1, "element");
+  CHECK(data.records_in(storage::Space::kData) == before + 32);
+  push(32, std::string(kNodeBytes, 'x'));
+  CHECK(data.records_in(storage::Space::kData) == before + 64);
+}
+
+TEST_CASE("a list of before elements shared records is read and changed", "[list]") {
+  OneList data(each_engine(), 0);
+  std::mt19937_64 random(1);
+  std::deque<std::string> model;
+  data.change([](ListWriter& list) { list.push(ListEnd::kRight, "0"); });
+  storage::Metadata old = data.record().metadata();
+  old.collection->count = 40;
+  std::string payload;
+  storage::append_le64(&payload, kFirstLabel);
+  storage::append_le64(&payload, kFirstLabel + 39 * kListStride);
+  payload.push_back('\0');
+  old.payload = payload;
+  for (uint64_t i = 0; i < 40; ++i) {
+    model.push_back(std::to_string(i));
+    data.overlay().put(storage::Space::kData,
+                       list_key(old.collection->id, kFirstLabel + i * kListStride),
+                       std::string(1, '\0').append(model.back()));
+  }
+  data.replace_record(old);
+  data.commit();
+  data.check(model, random);
+  data.change([&](ListWriter& list) {
+    for (int i = 0; i < 30; ++i) {
+      std::string taken;
+      list.pop(ListEnd::kLeft, &taken);
+      REQUIRE(taken == model.front());
+      model.pop_front();
+      list.push(ListEnd::kRight, taken);
+      model.push_back(taken);
+    }
+  });
+  data.check(model, random);
+  check_records(data, model.size());
 }
 
 TEST_CASE("insertions at one place find room for ever", "[list]") {

@@ -369,3 +369,25 @@ TEST_CASE("what came and went within a group is not written", "[overlay]") {
                                                       {Space::kData, "perhaps older", ""}};
   CHECK(batch.told == expected);
 }
+
+TEST_CASE("a record is extended while it is pending, and an undo shortens it again", "[overlay]") {
+  Fixture fixture;
+  CHECK(fixture.overlay.pending(Space::kData, "k").empty());
+  fixture.overlay.put(Space::kData, "k", "a");
+  std::string expected = "a";
+  std::string value;
+  for (int i = 0; i < 200; ++i) {
+    const Overlay::Savepoint before = fixture.overlay.savepoint();
+    fixture.overlay.extend(Space::kData, "k", "undone" + std::to_string(i));
+    fixture.overlay.extend(Space::kData, "k", "too");
+    fixture.overlay.rollback(before);
+    CHECK(fixture.overlay.pending(Space::kData, "k") == expected);
+    const std::string tail = std::to_string(i);
+    fixture.overlay.extend(Space::kData, "k", tail);
+    expected += tail;
+    REQUIRE(fixture.overlay.get(Space::kData, "k", &value));
+    REQUIRE(value == expected);
+  }
+  fixture.overlay.remove(Space::kData, "k");
+  CHECK(fixture.overlay.pending(Space::kData, "k").empty());
+}
