@@ -146,6 +146,10 @@ std::optional<std::string> Instance::open() {
   if (auto status = script::load_stored(store_->engine(), scripts_); !status.ok()) {
     return "Can't read the libraries of functions: " + status.message();
   }
+  const bool has_port = settings->port != 0 || settings->tls_port != 0;
+  if (settings->unixsocket.empty() && (settings->bind.empty() || !has_port)) {
+    return "Configured to not listen anywhere, exiting.";
+  }
   std::string error = net_->listen(listen_options(*settings));
   if (!error.empty()) return error;
   config_.describe_users_by([this] { return access::config_user_lines(*users_); });
@@ -489,6 +493,7 @@ void Instance::close() {
   readers_.reset();
   if (!store_) return;
   if (cursors_) cursors_->save(store_->engine());
+  store_->engine().set_compaction_rate(0);  // nobody is left whom the flush would disturb
   if (storage::Status status = store_->engine().flush(); !status.ok()) {
     metrics::log::warning("Flushing at the end failed ({}); the log keeps what was written",
                           status.message());

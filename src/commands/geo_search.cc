@@ -227,6 +227,8 @@ void geosearch(ReadContext& ctx, Args args) {
 const CommandRow* georadius_for_reading(Args args);
 const CommandRow* georadiusbymember_for_reading(Args args);
 
+constexpr contract::OptionWord kRadiusOptions[] = {{"count", 1}, {"store", 1}, {"storedist", 1}};
+
 constexpr CommandRow kTable[] = {
     {.name = "georadius",
      .arity = -6,
@@ -235,15 +237,13 @@ constexpr CommandRow kTable[] = {
               {.flags = key::kOw | key::kUpdate,
                .keyword = "STORE",
                .begin = 6,
-               .last = 0,
-               .step = 1,
-               .limit = 0},
+               .options_begin = 6,
+               .options = kRadiusOptions},
               {.flags = key::kOw | key::kUpdate,
                .keyword = "STOREDIST",
                .begin = 6,
-               .last = 0,
-               .step = 1,
-               .limit = 0}},
+               .options_begin = 6,
+               .options = kRadiusOptions}},
      .since = "3.2.0",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer or store the members within a distance of a place",
@@ -266,15 +266,13 @@ constexpr CommandRow kTable[] = {
               {.flags = key::kOw | key::kUpdate,
                .keyword = "STORE",
                .begin = 5,
-               .last = 0,
-               .step = 1,
-               .limit = 0},
+               .options_begin = 5,
+               .options = kRadiusOptions},
               {.flags = key::kOw | key::kUpdate,
                .keyword = "STOREDIST",
                .begin = 5,
-               .last = 0,
-               .step = 1,
-               .limit = 0}},
+               .options_begin = 5,
+               .options = kRadiusOptions}},
      .since = "3.2.0",
      .complexity = "O(N+log(M)) with N members in the cells around the place, of M",
      .summary = "Answer or store the members within a distance of a member",

@@ -314,6 +314,8 @@ void migrate(WriteContext& ctx, Args args) {
   any_sent ? ctx.reply.ok() : ctx.reply.simple("NOKEY");
 }
 
+constexpr contract::OptionWord kMigrateOptions[] = {{"auth", 1}, {"auth2", 2}};
+
 constexpr CommandRow kTable[] = {
     {.name = "migrate",
      .arity = -6,
@@ -323,7 +325,9 @@ constexpr CommandRow kTable[] = {
               {.flags = key::kRw | key::kAccess | key::kDelete | key::kIncomplete,
                .keyword = "KEYS",
                .begin = -2,
-               .last = -1}},
+               .last = -1,
+               .options_begin = 6,
+               .options = kMigrateOptions}},
      .since = "2.6.0",
      .complexity = "O(N) in the bytes of the values, and their way to the other server",
      .summary = "Move keys to another server",

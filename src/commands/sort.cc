@@ -388,6 +388,8 @@ std::string unnamed_keys_error(Args args) {
 
 const CommandRow* row_for_reading(Args args);
 
+constexpr contract::OptionWord kSortOptions[] = {{"limit", 2}, {"get", 1}, {"by", 1}, {"store", 1}};
+
 constexpr CommandRow kTable[] = {
     {.name = "sort",
      .arity = -2,
@@ -396,7 +398,8 @@ constexpr CommandRow kTable[] = {
               contract::keys_unknown(key::kRo | key::kAccess,
                                      "BY and GET: the elements decide which keys are read"),
               contract::keys_unknown(key::kOw | key::kUpdate,
-                                     "STORE may stand anywhere among the options", "store")},
+                                     "STORE may stand anywhere among the options", "store", 2,
+                                     kSortOptions)},
      .since = "1.0.0",
      .complexity = "O(N+M*log(M)) for N elements, M of them answered; O(N) unsorted",
      .summary = "Answer the elements of a list, set or sorted set in order, or store them",

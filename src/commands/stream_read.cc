@@ -370,6 +370,8 @@ void xreadgroup(WriteContext& ctx, Args args) {
 
 const CommandRow* row_for_waiting(Args args);
 
+constexpr contract::OptionWord kReadOptions[] = {{"count", 1}, {"block", 1}, {"group", 2}};
+
 constexpr CommandRow kTable[] = {
     {.name = "xread",
      .arity = -4,
@@ -379,7 +381,9 @@ constexpr CommandRow kTable[] = {
                .begin = 1,
                .last = -1,
                .step = 1,
-               .limit = 2}},
+               .limit = 2,
+               .options_begin = 1,
+               .options = kReadOptions}},
      .since = "5.0.0",
      .complexity = "O(N) with N entries answered",
      .summary = "Answer the entries behind IDs of streams, or wait for some",
@@ -395,7 +399,9 @@ constexpr CommandRow kTable[] = {
                .begin = 4,
                .last = -1,
                .step = 1,
-               .limit = 2}},
+               .limit = 2,
+               .options_begin = 1,
+               .options = kReadOptions}},
      .since = "5.0.0",
      .complexity = "O(M) with M entries answered",
      .summary = "Answer new entries of streams to a consumer of a group, or wait for some; or "

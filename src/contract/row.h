@@ -107,11 +107,17 @@ enum : uint32_t {
 };
 }  // namespace key
 
+// An option and how many arguments are its own.
+struct OptionWord {
+  std::string_view word;
+  int values = 0;
+};
+
 // Where keys stand among the arguments (Redis 7.0's key specifications).
 struct KeySpec {
   uint32_t flags = 0;
-  // Where they begin: at an index, or after a keyword searched from an index (negative: from the
-  // end).
+  // Where they begin: at an index, or after a keyword among options (see below), which COMMAND says
+  // is searched from an index (negative: from the end).
   std::string_view keyword;  // empty: at `begin`
   int begin = 0;
   // Which they are: a range up to `last` (relative to the first; -1: the last argument, -2 the one
@@ -123,6 +129,10 @@ struct KeySpec {
   int step = 1;
   int limit = 0;  // range to the end divided by it; 0: all
   std::string_view notes;
+  // With a keyword: where the options begin among which it stands, and those that have arguments,
+  // which may read like it.
+  int options_begin = 1;
+  std::span<const OptionWord> options = {};
 };
 
 // A list of specifications that a constant row can hold by value.
@@ -157,12 +167,15 @@ constexpr KeySpec keys_between(int first, int last, int step, uint32_t flags) {
 }
 
 constexpr KeySpec keys_unknown(uint32_t flags, std::string_view notes,
-                               std::string_view keyword = {}) {
+                               std::string_view keyword = {}, int options_begin = 1,
+                               std::span<const OptionWord> options = {}) {
   return {.flags = flags,
           .keyword = keyword,
           .begin = -2,
           .find = KeySpec::Find::kUnknown,
-          .notes = notes};
+          .notes = notes,
+          .options_begin = options_begin,
+          .options = options};
 }
 
 inline constexpr std::string_view kNoComplexity = "-";

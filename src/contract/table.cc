@@ -57,18 +57,22 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// Where the specification's keys begin; past the end when its keyword is not there.
+// Where the specification's keys begin; past the end when its keyword is not there. A range goes on
+// to the end, so its keyword is the last option; of others the last one counts.
 size_t first_index(const KeySpec& spec, Args args) {
   if (spec.keyword.empty()) return static_cast<size_t>(spec.begin);
-  // A negative beginning searches backwards from the end.
-  auto size = static_cast<int>(args.size());
-  int step = spec.begin >= 0 ? 1 : -1;
-  for (int i = spec.begin >= 0 ? spec.begin : size + spec.begin; i > 0 && i < size; i += step) {
-    if (equals_ignore_case(args[static_cast<size_t>(i)], spec.keyword)) {
-      return static_cast<size_t>(i) + 1;
+  size_t found = args.size();
+  for (auto i = static_cast<size_t>(spec.options_begin); i < args.size(); ++i) {
+    if (equals_ignore_case(args[i], spec.keyword)) {
+      found = i + 1;
+      if (spec.last < 0) break;
     }
+    const auto option = std::ranges::find_if(spec.options, [&](const OptionWord& each) {
+      return equals_ignore_case(args[i], each.word);
+    });
+    if (option != spec.options.end()) i += static_cast<size_t>(option->values);
   }
-  return args.size();
+  return found;
 }
 
 void add_range(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt>* keys) {
@@ -193,8 +197,11 @@ void add_keys_of(const CommandRow& row, Args args, std::vector<KeyAt>* keys) {
     if (spec.find == KeySpec::Find::kUnknown && spec.keyword.empty()) continue;
     size_t first = first_index(spec, args);
     if (first >= args.size()) continue;
-    // MIGRATE's KEYS stands in place of its one key, which is then empty.
-    if ((spec.flags & key::kIncomplete) != 0) keys->clear();
+    // MIGRATE's KEYS stands in place of its one key, which is then empty; else it is an error.
+    if ((spec.flags & key::kIncomplete) != 0) {
+      if (!keys->empty() && !args[keys->front().index].empty()) continue;
+      keys->clear();
+    }
     if (spec.find != KeySpec::Find::kKeyCount) {
       add_range(spec, first, args, keys);
     } else if (!add_counted(spec, first, args, keys)) {

@@ -141,12 +141,8 @@ void Writer::submit(std::unique_ptr<WriteJob> job) {
 void Writer::set_policy(FsyncPolicy policy) {
   FsyncPolicy before = policy_.exchange(policy);
   syncer_.set_enabled(policy == FsyncPolicy::kEverySecond);
-  // What was written under a weaker promise is made good now.
-  if (policy == FsyncPolicy::kAlways && before != policy) {
-    // Should it fail, the engine takes no write any more.
-    (void)services_.data.store.engine().sync();
-    syncer_.when_synced([](bool) {});  // it would not sync by itself any more, and think it is due
-  }
+  // What was written under a weaker promise is made good now, beside whoever asked for it.
+  if (policy == FsyncPolicy::kAlways && before != policy) syncer_.when_synced([](bool) {});
 }
 
 void Writer::set_active_expire(bool active) {

@@ -48,7 +48,7 @@ void Writer::note_fed() {
 void Writer::serve_blocked() {
   note_fed();
   while (const auto key = blocked_.next_fed()) {
-    bool any_served = false;
+    const bool was_there = group_.exists(key->first, key->second);
     const auto serve = [&](WriteJob& job, const contract::Block& block) {
       if (job.client->leaving) return BlockTable::Served::kNo;  // its unblock() is on its way
       job.first_uncommitted = job.next;
@@ -59,11 +59,10 @@ void Writer::serve_blocked() {
       if (!std::holds_alternative<Done>(outcome)) {
         // Nothing is left of it: those behind need not try. (Unless it was gone from the start:
         // some wait for that, too.)
-        const bool gone = any_served && !group_.exists(key->first, key->second);
+        const bool gone = was_there && !group_.exists(key->first, key->second);
         return gone ? BlockTable::Served::kStop : BlockTable::Served::kNo;
       }
       ++job.next;
-      any_served = true;
       note_fed();
       return BlockTable::Served::kYes;
     };

@@ -8,10 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "src/settings/setting_values.h"
+#include "storage/durable_file.h"
 
 namespace ingot::settings {
 namespace {
@@ -97,12 +96,9 @@ class WordReader {
 };
 
 std::expected<std::string, std::string> read_one(const std::string& path) {
-  std::error_code error;
-  const bool is_directory = std::filesystem::is_directory(path, error);
-  errno = is_directory ? EISDIR : 0;
-  std::ifstream file;
-  if (!is_directory) file.open(path, std::ios::binary);
-  if (file.is_open()) return std::string(std::istreambuf_iterator<char>(file), {});
+  std::string bytes;
+  errno = 0;
+  if (storage::read_file(path, &bytes).ok()) return bytes;
   return std::unexpected(
       fmt::format("Fatal error, can't open config file '{}': {}", path, std::strerror(errno)));
 }

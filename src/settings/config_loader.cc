@@ -71,7 +71,14 @@ Error Loader::apply(const std::vector<std::string>& words) {
   if (const FoundSetting found = find_setting(name); found.row != nullptr) {
     const bool add = !seen_.insert(found.row).second;
     if (found.row->is(kWithoutMeaning)) note_without_meaning(name);
-    return set_value(*found.row, settings_, std::span(words).subspan(1), add);
+    std::span<const std::string> values = std::span(words).subspan(1);
+    // As Redis: `save "60 1"` is what `save 60 1` is.
+    std::optional<std::vector<std::string>> within;
+    if (found.row->is(kManyValues) && values.size() == 1 && !values[0].empty()) {
+      within = split_words(values[0]);
+      if (within) values = *within;
+    }
+    return set_value(*found.row, settings_, values, add);
   }
   if (is_obsolete(name) && words.size() == 2) {
     note_without_meaning(name);

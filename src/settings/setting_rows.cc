@@ -58,14 +58,16 @@ constexpr SettingRow integer(std::string_view name, int64_t min, int64_t max, ui
 
 template <auto Member>
 constexpr SettingRow memory(std::string_view name, int64_t min, int64_t max, uint8_t flags = 0,
-                            std::string_view alias = {}) {
+                            std::string_view alias = {},
+                            Error (*check)(std::string_view) = nullptr) {
   return {.name = name,
           .alias = alias,
           .kind = Kind::kMemory,
           .flags = flags,
           .min = min,
           .max = max,
-          .member = number<Member>()};
+          .member = number<Member>(),
+          .check = check};
 }
 
 template <auto Member>
@@ -153,6 +155,13 @@ Error check_dbfilename(std::string_view value) {
   return "dbfilename can't be a path, just a filename";
 }
 
+// With less, flushes take so long that no write is taken meanwhile.
+Error check_compaction_rate(std::string_view value) {
+  const auto rate = parse_memory(value);
+  if (rate && (*rate == 0 || *rate >= uint64_t{kMb})) return {};
+  return "argument must be 0 or at least 1mb";
+}
+
 using S = Settings;
 
 constexpr auto kUsedRows = std::to_array<SettingRow>({
@@ -208,7 +217,8 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     integer<&S::bloom_bits>("bloom-bits", 0, 32, kImmutable),
     word("compression", &S::compression, kCompressionNames, kImmutable),
     integer<&S::compaction_threads>("compaction-threads", 0, 64, kImmutable),
-    memory<&S::compaction_rate>("compaction-rate", 0, kUlongMax, kUnsigned),
+    memory<&S::compaction_rate>("compaction-rate", 0, kUlongMax, kUnsigned, {},
+                                check_compaction_rate),
     boolean<&S::direct_reads>("direct-reads", kImmutable),
     choice<&S::key_count>("key-count", kKeyCountNames),
     boolean<&S::jemalloc_bg_thread>("jemalloc-bg-thread"),

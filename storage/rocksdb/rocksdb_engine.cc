@@ -222,6 +222,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
   db_.reset(db);
   std::copy_n(handles.begin(), kSpaceCount, handles_.begin());
   default_handle_ = handles.back();
+  set_compaction_rate(options.compaction_rate);  // recovery was to be done soon
   warm_up_.emplace(*db_, handles_,
                    static_cast<uint64_t>(share_of_filters(options.cache_bytes, shared_.disk_bytes) *
                                          static_cast<double>(options.cache_bytes)));

@@ -152,8 +152,7 @@ SharedParts make_shared_parts(const EngineOptions& options) {
       plan_memory(options.cache_bytes, parts.disk_bytes).memtables, parts.cache,
       /*allow_stall=*/false);
   constexpr int64_t kPeriodMicros = 10'000;  // see limiter_rate()
-  parts.rate_limiter.reset(
-      rocksdb::NewGenericRateLimiter(limiter_rate(options.compaction_rate), kPeriodMicros));
+  parts.rate_limiter.reset(rocksdb::NewGenericRateLimiter(limiter_rate(0), kPeriodMicros));
   parts.statistics = rocksdb::CreateDBStatistics();
   parts.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return parts;

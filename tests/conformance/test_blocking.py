@@ -75,6 +75,10 @@ SCENARIOS = {
     "streams: a group goes": [
         "a XGROUP CREATE s g $ MKSTREAM", "b XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "a XGROUP DESTROY s g",
         "a XINFO GROUPS s"],
+    "streams: the key goes from many who wait": [
+        "a XGROUP CREATE s g $ MKSTREAM", "b XREADGROUP GROUP g one BLOCK 0 STREAMS s >",
+        "c XREAD BLOCK 300 STREAMS other s $ $", "d XREADGROUP GROUP g two BLOCK 0 STREAMS s >",
+        "e XREADGROUP GROUP g two BLOCK 0 STREAMS s >", "a MULTI", "a DEL s", "a EXEC"],
     "streams: the key goes": [
         "a XGROUP CREATE s g $ MKSTREAM", "b XREADGROUP GROUP g one BLOCK 0 STREAMS s >", "c XREAD BLOCK 300 STREAMS s $",
         "a DEL s"],

@@ -229,6 +229,12 @@ def test_what_is_not_served_is_refused_at_the_start():
             assert client.call("PING").value == b"PONG"
 
 
+@pytest.mark.parametrize("options", [{"bind": ""}, {"port": 0}], ids=["no address", "no port"])
+def test_nowhere_to_listen(make, options):
+    with pytest.raises(ServerError, match="Configured to not listen anywhere, exiting."):
+        make(options).start()
+
+
 def test_unix_socket(make):
     server = make({"unixsocketperm": "700"})
     path = str(server.directory / "s.sock")

@@ -89,6 +89,16 @@ TEST_CASE("a line splits into words as redis.conf's lines do", "[config]") {
   CHECK(split_words(quote_word(bytes)) == Words{bytes});
 }
 
+TEST_CASE("several values may stand within one pair of quotes", "[config]") {
+  Loader loader("0");
+  CHECK_FALSE(
+      loader.load("bind \"127.0.0.1 -::1\"\nclient-output-buffer-limit \"normal 1 2 3\"\n"
+                  "save \"900 1 300 10\"\nreplicaof \"no one\"\n"));
+  CHECK(loader.settings().bind == Words{"127.0.0.1", "-::1"});
+  CHECK(loader.load("requirepass a b"));
+  CHECK_FALSE(loader.load("requirepass \"a b\""));
+}
+
 TEST_CASE("memory has units", "[config]") {
   CHECK(parse_memory("0") == 0);
   CHECK(parse_memory("12b") == 12);
@@ -182,7 +192,7 @@ TEST_CASE("what is wrong with a file is told as Redis tells it", "[config]") {
        {"unixsocketperm 1000", 1, "unixsocketperm 1000",
         "argument must be between 0 and 777 inclusive"},
        {"daemonize x", 1, "daemonize x", "argument must be 'yes' or 'no'"},
-       {"bind \"a b\"", 1, "bind \"a b\"", "Invalid bind address"},
+      {"bind a \"b c\"", 1, "bind a \"b c\"", "Invalid bind address"},
        {"dir /nonexistent", 1, "dir /nonexistent", "No such file or directory"},
        {"replicaof a b", 1, "replicaof a b", "Invalid master port"},
        {"slaveof a 65536", 1, "slaveof a 65536", "Invalid master port"},

@@ -128,11 +128,10 @@ TEST_CASE("where keys stand", "[table]") {
   CHECK(indexes(keys_between(1, 1, 1, key::kRw), line) == Found{1, 2});
   // The first half of what is left, as XREAD's.
   CHECK(indexes({.begin = 3, .last = -1, .limit = 2}, line) == Found{3, 4});
-  // Behind a word, searched from either end.
-  CHECK(indexes({.keyword = "store", .begin = 1}, line) == Found{6});
-  CHECK(indexes({.keyword = "STORE", .begin = -2}, line) == Found{6});
-  CHECK(indexes({.keyword = "STORE", .begin = 6}, line).empty());
-  CHECK(indexes({.keyword = "d", .begin = 1}, line).empty());
+  // Behind a word among options.
+  CHECK(indexes({.keyword = "store"}, line) == Found{6});
+  CHECK(indexes({.keyword = "STORE", .options_begin = 6}, line).empty());
+  CHECK(indexes({.keyword = "d"}, line).empty());
   // Counted, as EVAL's.
   KeySpec counted = {.begin = 2, .find = KeySpec::Find::kKeyCount, .last = 0, .first_key = 1};
   CHECK(indexes(counted, line) == Found{3, 4});
@@ -141,6 +140,37 @@ TEST_CASE("where keys stand", "[table]") {
   CHECK(indexes(counted, {"cmd", "a", "-1", "b"}).empty());
   CHECK(indexes(counted, {"cmd", "a", "99999999999999999999999", "b"}).empty());
   CHECK(indexes(counted, {"cmd", "a"}).empty());
+}
+
+TEST_CASE("what reads like the word before a key is not taken for it", "[table]") {
+  const auto families = commands::all_families();
+  const Table table(families);
+  const auto found = [&](const Words& words) {
+    std::vector<std::string> keys;
+    for (const KeyAt& key : keys_of(*table.find(words[0]), words))
+      keys.emplace_back(words[key.index]);
+    return keys;
+  };
+  using Keys = std::vector<std::string>;
+  CHECK(found({"migrate", "h", "1", "k", "0", "1", "AUTH2", "KEYS", "other"}) == Keys{"k"});
+  CHECK(found({"migrate", "h", "1", "k", "0", "1", "AUTH", "KEYS"}) == Keys{"k"});
+  CHECK(found({"migrate", "h", "1", "KEYS", "0", "1", "COPY"}) == Keys{"KEYS"});
+  CHECK(found({"migrate", "h", "1", "", "0", "1", "AUTH", "KEYS", "KEYS", "a", "KEYS"}) ==
+        Keys{"a", "KEYS"});
+  CHECK(found({"sort", "STORE", "alpha"}) == Keys{"STORE"});
+  CHECK(found({"sort", "k", "by", "store", "get", "STORE", "store", "to"}) == Keys{"k", "to"});
+  CHECK(found({"sort", "k", "store", "store"}) == Keys{"k", "store"});
+  CHECK(found({"sort", "k", "store", "a", "store", "b"}) == Keys{"k", "b"});
+  CHECK(found({"georadius", "k", "0", "0", "1", "m", "STORE", "a", "STORE", "b"}) ==
+        Keys{"k", "b"});
+  CHECK(found({"georadius", "k", "0", "0", "1", "m", "STORE", "STOREDIST"}) ==
+        Keys{"k", "STOREDIST"});
+  CHECK(found({"georadiusbymember", "k", "m", "1", "m", "STORE", "a", "STOREDIST", "b"}) ==
+        Keys{"k", "a", "b"});
+  CHECK(found({"xreadgroup", "COUNT", "1", "GROUP", "g", "STREAMS", "STREAMS", "k", ">"}) ==
+        Keys{"k"});
+  CHECK(found({"xread", "COUNT", "1", "STREAMS", "streams", "b", "0", "0"}) ==
+        Keys{"streams", "b"});
 }
 
 // Every node of an argument tree as COMMAND DOCS shows it.
