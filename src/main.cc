@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
     return ingot::access::check_user_line(commands, before, words);
   });
   if (auto error = config.load(arguments)) {
-    fmt::print(stderr, "{}", *error);
+    fmt::print(stderr, "{}{}", *error, error->ends_with('\n') ? "" : "\n");
     return 1;
   }
   return serve(config, signals);

@@ -192,7 +192,7 @@ TEST_CASE("what is wrong with a file is told as Redis tells it", "[config]") {
        {"unixsocketperm 1000", 1, "unixsocketperm 1000",
         "argument must be between 0 and 777 inclusive"},
        {"daemonize x", 1, "daemonize x", "argument must be 'yes' or 'no'"},
-      {"bind a \"b c\"", 1, "bind a \"b c\"", "Invalid bind address"},
+       {"bind a \"b c\"", 1, "bind a \"b c\"", "Invalid bind address"},
        {"dir /nonexistent", 1, "dir /nonexistent", "No such file or directory"},
        {"replicaof a b", 1, "replicaof a b", "Invalid master port"},
        {"slaveof a 65536", 1, "slaveof a 65536", "Invalid master port"},
