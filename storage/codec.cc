@@ -54,6 +54,10 @@ void append_be32(std::string* out, uint32_t value) {
 void append_be64(std::string* out, uint64_t value) {
   append_raw(out, __builtin_bswap64(value));
 }
+void write_be64(uint64_t value, char* out) {
+  value = __builtin_bswap64(value);
+  std::memcpy(out, &value, sizeof(value));
+}
 void append_le32(std::string* out, uint32_t value) {
   append_raw(out, value);
 }

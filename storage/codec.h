@@ -32,6 +32,7 @@ inline constexpr uint32_t kInlineStringMax = 16 << 10;   // longer strings are c
 
 void append_be32(std::string* out, uint32_t value);
 void append_be64(std::string* out, uint64_t value);
+void write_be64(uint64_t value, char* out);
 void append_le32(std::string* out, uint32_t value);
 void append_le64(std::string* out, uint64_t value);
 // Requires enough bytes.

@@ -102,29 +102,30 @@ void Overlay::remove(Space space, std::string_view key) {
   change(space, key, {.removed = true});
 }
 
-std::string_view Overlay::pending(Space space, std::string_view key) const {
-  const Change* change = changed(HashedKey(space, key));
-  return change == nullptr || change->removed ? std::string_view() : change->value;
-}
-
 // Bytes behind a value belong to nobody else: a shorter one that an undo brings back may be
 // extended over what the longer one had there.
-void Overlay::extend(Space space, std::string_view key, std::string_view tail) {
+bool Overlay::extend(Space space, std::string_view key,
+                     const std::function<bool(std::string_view)>& takes_it, std::string_view head,
+                     std::string_view tail) {
   const auto found = changes_.find(HashedKey(space, key));
-  INGOT_CHECK(found != changes_.end() && !found->second.removed);
+  if (found == changes_.end() || found->second.removed || !takes_it(found->second.value)) {
+    return false;
+  }
   Change& change = found->second;
   undo_.push_back({.key = found->first, .before = change, .existed = true});
-  if (change.spare < tail.size()) {
+  const size_t added = head.size() + tail.size();
+  if (change.spare < added) {
     constexpr size_t kSpareMax = 64 << 10;
-    const size_t spare = std::min(change.value.size() + tail.size(), kSpareMax);
-    change.value = arena_.join(change.value, tail, spare);
+    const size_t spare = added + std::min(change.value.size() + added, kSpareMax);
+    change.value = arena_.join(change.value, {}, spare);
     change.spare = static_cast<uint32_t>(spare);
-    return;
   }
   char* end = const_cast<char*>(change.value.data()) + change.value.size();
-  std::memcpy(end, tail.data(), tail.size());
-  change.value = {change.value.data(), change.value.size() + tail.size()};
-  change.spare -= static_cast<uint32_t>(tail.size());
+  std::memcpy(end, head.data(), head.size());
+  if (!tail.empty()) std::memcpy(end + head.size(), tail.data(), tail.size());
+  change.value = {change.value.data(), change.value.size() + added};
+  change.spare -= static_cast<uint32_t>(added);
+  return true;
 }
 
 void Overlay::change(Space space, std::string_view key, Change change) {

@@ -72,11 +72,11 @@ class Overlay : public Reader {
   // taken into the cache.
   void put_new(Space space, std::string_view key, std::string_view value);
   void remove(Space space, std::string_view key);
-  // The value that was put since the last clear(), good until the next change; empty when there is
-  // none.
-  std::string_view pending(Space space, std::string_view key) const;
-  // Appends to a record that has one, in constant time as a rule.
-  void extend(Space space, std::string_view key, std::string_view tail);
+  // Appends `head` and `tail` to a record that was put since the last clear(), in constant time as
+  // a rule; false when none was, or `takes_it` does not want that of its value.
+  bool extend(Space space, std::string_view key,
+              const std::function<bool(std::string_view value)>& takes_it, std::string_view head,
+              std::string_view tail);
 
   Savepoint savepoint() const { return undo_.size(); }
   void rollback(Savepoint savepoint);

@@ -1,4 +1,5 @@
 // COMMAND: what the server says of its commands, all of it from their rows.
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -102,7 +103,10 @@ void reply_keys(SessionContext& context, Args args, bool with_flags) {
   std::string error;
   contract::Resolved found = context.table.resolve(line, &error);
   if (found.row == nullptr) return context.reply.error("ERR Invalid command specified");
-  if (found.row->keys.size() == 0) {
+  const auto is_key = [](const contract::KeySpec& spec) {
+    return (spec.flags & contract::key::kNotKey) == 0;
+  };
+  if (std::ranges::none_of(found.row->keys, is_key)) {
     return context.reply.error("ERR The command has no key arguments");
   }
   if (!error.empty()) {

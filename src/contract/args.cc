@@ -51,10 +51,7 @@ std::optional<double> parse_double(std::string_view text) {
 bool equals_ignore_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(a[i])) !=
-        std::tolower(static_cast<unsigned char>(b[i]))) {
-      return false;
-    }
+    if (to_lower(a[i]) != to_lower(b[i])) return false;
   }
   return true;
 }

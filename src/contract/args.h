@@ -34,6 +34,10 @@ std::optional<int64_t> parse_integer(std::string_view text);
 // As Redis' getLongDoubleFromObject: no spaces around it, "inf" taken, "nan" refused.
 std::optional<long double> parse_long_double(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
+// Of ASCII; the library's goes by the locale, and is a call.
+constexpr char to_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+}
 // ASCII case-insensitive.
 bool equals_ignore_case(std::string_view a, std::string_view b);
 

@@ -11,10 +11,6 @@ namespace ingot::contract {
 
 namespace {
 
-char to_lower(unsigned char c) {
-  return static_cast<char>(std::tolower(c));
-}
-
 std::string lower(std::string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(), to_lower);

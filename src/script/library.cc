@@ -3,20 +3,13 @@
 
 #include <algorithm>
 
+#include "src/contract/args.h"
 #include "src/script/shebang.h"
 
 namespace ingot::script {
 
-namespace {
-
-char to_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-}  // namespace
-
 bool Libraries::InAnyCase::operator()(std::string_view a, std::string_view b) const {
-  return std::ranges::lexicographical_compare(a, b, {}, to_lower, to_lower);
+  return std::ranges::lexicographical_compare(a, b, {}, contract::to_lower, contract::to_lower);
 }
 
 Libraries::Found Libraries::find(std::string_view function) const {

@@ -31,7 +31,8 @@ inline constexpr uint64_t kListStride = 1 << 20;
 inline constexpr uint64_t kFirstLabel = 1ull << 63;
 
 inline constexpr uint64_t kNodeElements = 16;
-inline constexpr size_t kNodeBytes = 2000;  // of its record, so that the cache of hot records takes it
+inline constexpr size_t kNodeBytes =
+    2000;  // of its record, so that the cache of hot records takes it
 inline constexpr uint64_t kBlockLabels = kNodeElements * kListStride;
 inline constexpr uint64_t kNodeOffset = kListStride / 4;
 inline constexpr char kLeftNode = 2;  // the first byte; storage::kPlainElement: stands alone

@@ -6,7 +6,7 @@ namespace ingot::types {
 bool find_element(storage::Reader& data, storage::CollectionId id, const ListBounds& bounds,
                   uint64_t label, std::string* stored, ListElements* found) {
   const auto holds = [&](uint64_t at) {
-    if (data.failed() || !data.get(storage::Space::kData, list_key(id, at), stored)) return false;
+    if (data.failed() || !data.get(storage::Space::kData, ListKey(id, at), stored)) return false;
     if (!read_elements(at, *stored, found)) data.latch_error(corrupt_list());
     return !data.failed() && label >= found->first && label <= found->last();
   };

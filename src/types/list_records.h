@@ -32,9 +32,8 @@ void walk_records(storage::Reader& data, storage::CollectionId id, const ListBou
       bounds.has_nodes() ? node_label(ListEnd::kLeft, inside.first) : inside.first;
   const uint64_t highest =
       bounds.has_nodes() ? node_label(ListEnd::kRight, inside.last) : inside.last;
-  const auto at =
-      data.cursor(storage::Space::kData, list_key(id, lowest), list_key(id, highest + 1));
-  back ? at->seek_for_prev(list_key(id, highest)) : at->seek(list_key(id, lowest));
+  const auto at = data.cursor(storage::Space::kData, ListKey(id, lowest), ListKey(id, highest + 1));
+  back ? at->seek_for_prev(ListKey(id, highest)) : at->seek(ListKey(id, lowest));
   ListElements record;
   for (; at->valid(); back ? at->prev() : at->next()) {
     if (!read_elements(label_of(at->key()), at->value(), &record)) {

@@ -8,10 +8,9 @@ namespace ingot::types {
 
 using storage::Space;
 
-std::string list_key(storage::CollectionId id, uint64_t label) {
-  std::string key = storage::collection_begin(id);
-  storage::append_be64(&key, label);
-  return key;
+ListKey::ListKey(storage::CollectionId id, uint64_t label) {
+  storage::write_be64(id, bytes_.data());
+  storage::write_be64(label, bytes_.data() + sizeof(id));
 }
 
 ListReader::ListReader(storage::Reader& data, const Record& record) : data_(data), record_(record) {
@@ -38,10 +37,9 @@ ListReader::Stretch ListReader::stretch(uint64_t begin, uint64_t end) {
   const uint64_t first = label_at(begin);
   const uint64_t last = label_at(end - 1);
   const bool nodes = bounds_.has_nodes();
-  return {.lower = list_key(id, nodes ? node_label(ListEnd::kLeft, first) : first),
-          .upper = list_key(id, (nodes ? node_label(ListEnd::kRight, last) : last) + 1),
-          .first = first,
-          .last = last};
+  const ListKey lower(id, nodes ? node_label(ListEnd::kLeft, first) : first);
+  const ListKey upper(id, (nodes ? node_label(ListEnd::kRight, last) : last) + 1);
+  return {.lower = std::string(lower), .upper = std::string(upper), .first = first, .last = last};
 }
 
 bool ListReader::get(uint64_t index, std::string* element) {

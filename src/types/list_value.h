@@ -14,6 +14,7 @@
 // One thread at a time. Failures latch in the storage::Reader.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -51,7 +52,15 @@ struct ListBounds {
 
 struct ListElements;
 
-std::string list_key(storage::CollectionId id, uint64_t label);
+// The key of a record of a large list.
+class ListKey {
+ public:
+  ListKey(storage::CollectionId id, uint64_t label);
+  operator std::string_view() const { return {bytes_.data(), bytes_.size()}; }  // lives in this
+
+ private:
+  std::array<char, 16> bytes_;
+};
 
 class ListReader {
  public:

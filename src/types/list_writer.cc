@@ -47,12 +47,12 @@ CountedOrderWriter ListWriter::order() {
 }
 
 std::unique_ptr<storage::Cursor> ListWriter::cursor() {
-  return keys_.data().cursor(Space::kData, list_key(id(), bounds_.first),
+  return keys_.data().cursor(Space::kData, ListKey(id(), bounds_.first),
                              storage::collection_end(id()));
 }
 
 void ListWriter::put(uint64_t label, std::string_view element) {
-  keys_.overlay().put(Space::kData, list_key(id(), label), record_of(element));
+  keys_.overlay().put(Space::kData, ListKey(id(), label), record_of(element));
 }
 
 void ListWriter::make_large() {
@@ -95,7 +95,7 @@ void ListWriter::make_gapped() {
 
 // Each element of a node that the list still has gets a record of its own.
 void ListWriter::put_apart(const ListElements& node) {
-  keys_.overlay().remove(Space::kData, list_key(id(), node_label(node.side(), node.first)));
+  keys_.overlay().remove(Space::kData, ListKey(id(), node_label(node.side(), node.first)));
   for (size_t i = 0; i < node.size; ++i) {
     const uint64_t label = node.label(i);
     if (label >= bounds_.first && label <= bounds_.last) put(label, node.elements[i]);
@@ -122,7 +122,7 @@ void ListWriter::push_large(ListEnd end, std::string_view element) {
   }
   const uint64_t label = end == ListEnd::kLeft ? bounds_.first : bounds_.last;
   if (!bounds_.gapped) return push_dense(end, label, element);
-  keys_.overlay().put_new(Space::kData, list_key(id(), label), record_of(element));
+  keys_.overlay().put_new(Space::kData, ListKey(id(), label), record_of(element));
   order().add(item_of(label));
 }
 
@@ -131,7 +131,7 @@ void ListWriter::push_large(ListEnd end, std::string_view element) {
 void ListWriter::push_dense(ListEnd end, uint64_t label, std::string_view element) {
   const ListEnd side = opposite(end);
   const uint64_t place = place_in_node(side, label);
-  const std::string key = list_key(id(), node_label(side, label));
+  const ListKey key(id(), node_label(side, label));
   const size_t bytes = packed_bytes(element);
   if (place == 0 && bytes <= kNodeBytes / 2) {
     std::string node(1, node_byte(side));
@@ -140,14 +140,14 @@ void ListWriter::push_dense(ListEnd end, uint64_t label, std::string_view elemen
     return keys_.overlay().put_new(Space::kData, key, node);
   }
   if (place != 0 && bytes <= kNodeBytes) {
-    const std::string_view node = keys_.overlay().pending(Space::kData, key);
-    if (!node.empty() && node.size() + bytes <= kNodeBytes && elements_in(node) == place) {
-      std::string packed;
-      append_packed(&packed, element);
-      return keys_.overlay().extend(Space::kData, key, packed);
-    }
+    const auto takes_it = [=](std::string_view node) {
+      return node.size() + bytes <= kNodeBytes && elements_in(node) == place;
+    };
+    std::string length;
+    append_varint(&length, element.size());
+    if (keys_.overlay().extend(Space::kData, key, takes_it, length, element)) return;
   }
-  keys_.overlay().put_new(Space::kData, list_key(id(), label), record_of(element));
+  keys_.overlay().put_new(Space::kData, ListKey(id(), label), record_of(element));
 }
 
 // Before something is pushed where elements were popped from a node that is still there: it loses
@@ -165,7 +165,7 @@ void ListWriter::forget_popped(ListEnd end) {
   for (uint64_t i = 0; i < left; ++i) {
     if (!kept.next(&element)) return keys_.data().latch_error(corrupt_list());
   }
-  keys_.overlay().put(Space::kData, list_key(id(), node_label(node.side(), label)),
+  keys_.overlay().put(Space::kData, ListKey(id(), node_label(node.side(), label)),
                       std::string_view(stored).substr(0, 1 + kept.position()));
 }
 
@@ -176,8 +176,8 @@ void ListWriter::read_ahead(ListEnd end, uint64_t label) {
   const uint64_t begin = label / kStretch * kStretch;
   const uint64_t last = begin + kStretch - kListStride;
   if (label != (end == ListEnd::kLeft ? begin : last)) return;
-  keys_.overlay().read_ahead(Space::kData, list_key(id(), node_label(ListEnd::kLeft, begin)),
-                             list_key(id(), node_label(ListEnd::kRight, last) + 1),
+  keys_.overlay().read_ahead(Space::kData, ListKey(id(), node_label(ListEnd::kLeft, begin)),
+                             ListKey(id(), node_label(ListEnd::kRight, last) + 1),
                              [](std::string_view) {});
 }
 
@@ -206,7 +206,7 @@ void ListWriter::pop(ListEnd end, std::string* element) {
   const bool more = end == ListEnd::kLeft ? label < std::min(found.last(), bounds_.last)
                                           : label > std::max(found.first, bounds_.first);
   if (!more) {
-    keys_.overlay().remove(Space::kData, list_key(id(), node_label(found.side(), label)));
+    keys_.overlay().remove(Space::kData, ListKey(id(), node_label(found.side(), label)));
   }
   popped(end) = more;
   --collection_->count;
@@ -218,7 +218,7 @@ void ListWriter::take_out(uint64_t label) {
   const bool is_first = label == bounds_.first;
   const bool is_last = label == bounds_.last;
   if (!is_first && !is_last) make_gapped();
-  keys_.overlay().remove(Space::kData, list_key(id(), label));
+  keys_.overlay().remove(Space::kData, ListKey(id(), label));
   --collection_->count;
   if (bounds_.gapped) order().remove(item_of(label));
   if (collection_->count == 0) return;
@@ -228,8 +228,8 @@ void ListWriter::take_out(uint64_t label) {
     return;
   }
   const auto at = cursor();
-  if (is_first) at->seek(list_key(id(), label));
-  if (is_last) at->seek_for_prev(list_key(id(), label));
+  if (is_first) at->seek(ListKey(id(), label));
+  if (is_last) at->seek_for_prev(ListKey(id(), label));
   if ((is_first || is_last) && at->valid()) {
     (is_first ? bounds_.first : bounds_.last) = label_of(at->key());
   }
@@ -266,7 +266,7 @@ void ListWriter::set_large(uint64_t label, std::string_view element) {
     append_packed(&node, found.elements[found.form == kLeftNode ? i : found.size - 1 - i]);
   }
   if (node.size() > kNodeBytes) return put_apart(found);
-  keys_.overlay().put(Space::kData, list_key(id(), node_label(found.side(), label)), node);
+  keys_.overlay().put(Space::kData, ListKey(id(), node_label(found.side(), label)), node);
 }
 
 bool ListWriter::insert(bool before, std::string_view pivot, std::string_view element) {
@@ -293,7 +293,7 @@ void ListWriter::insert_at(bool before, uint64_t at, std::string_view element) {
   make_gapped();
   const auto walk = cursor();
   uint64_t neighbour = at;
-  walk->seek(list_key(id(), at));
+  walk->seek(ListKey(id(), at));
   if (walk->valid()) before ? walk->prev() : walk->next();
   if (walk->valid()) neighbour = label_of(walk->key());
   keys_.data().check(*walk);
@@ -320,10 +320,10 @@ void ListWriter::spread(uint64_t left) {
   for (uint64_t width = 32;; width *= 2) {
     Placed inside;
     const auto at = cursor();
-    at->seek_for_prev(list_key(id(), left));
+    at->seek_for_prev(ListKey(id(), left));
     for (uint64_t i = 0; i < width && at->valid(); ++i) at->prev();
     const bool to_front = !at->valid();
-    if (to_front) at->seek(list_key(id(), bounds_.first));
+    if (to_front) at->seek(ListKey(id(), bounds_.first));
     const uint64_t low = to_front ? bounds_.first - 2 * width * kListStride : label_of(at->key());
     if (!to_front) at->next();
     for (; at->valid() && inside.size() < 2 * width; at->next()) {
@@ -336,13 +336,13 @@ void ListWriter::spread(uint64_t left) {
     const uint64_t step = (high - low) / (inside.size() + 1);
     if (step < kRoom) continue;
     for (const auto& [label, stored] : inside) {
-      keys_.overlay().remove(Space::kData, list_key(id(), label));
+      keys_.overlay().remove(Space::kData, ListKey(id(), label));
       order().remove(item_of(label));
     }
     uint64_t label = low;
     for (const auto& [old, stored] : inside) {
       label += step;
-      keys_.overlay().put(Space::kData, list_key(id(), label), stored);
+      keys_.overlay().put(Space::kData, ListKey(id(), label), stored);
       order().add(item_of(label));
     }
     if (to_front) bounds_.first = low + step;

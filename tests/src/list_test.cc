@@ -282,7 +282,7 @@ TEST_CASE("a list of before elements shared records is read and changed", "[list
   for (uint64_t i = 0; i < 40; ++i) {
     model.push_back(std::to_string(i));
     data.overlay().put(storage::Space::kData,
-                       list_key(old.collection->id, kFirstLabel + i * kListStride),
+                       ListKey(old.collection->id, kFirstLabel + i * kListStride),
                        std::string(1, '\0').append(model.back()));
   }
   data.replace_record(old);

@@ -372,22 +372,40 @@ TEST_CASE("what came and went within a group is not written", "[overlay]") {
 
 TEST_CASE("a record is extended while it is pending, and an undo shortens it again", "[overlay]") {
   Fixture fixture;
-  CHECK(fixture.overlay.pending(Space::kData, "k").empty());
-  fixture.overlay.put(Space::kData, "k", "a");
+  fixture.seed({{"k", "old"}});
+  std::string pending;
+  bool wanted = true;
+  const auto extend = [&](std::string_view head, std::string_view tail) {
+    return fixture.overlay.extend(
+        Space::kMeta, "k",
+        [&](std::string_view value) {
+          pending = value;
+          return wanted;
+        },
+        head, tail);
+  };
+  CHECK_FALSE(extend("a", "b"));
+  CHECK(pending.empty());
+  fixture.overlay.put(Space::kMeta, "k", "a");
   std::string expected = "a";
   std::string value;
   for (int i = 0; i < 200; ++i) {
     const Overlay::Savepoint before = fixture.overlay.savepoint();
-    fixture.overlay.extend(Space::kData, "k", "undone" + std::to_string(i));
-    fixture.overlay.extend(Space::kData, "k", "too");
+    CHECK(extend("undone", std::to_string(i)));
+    CHECK(extend("too", {}));
     fixture.overlay.rollback(before);
-    CHECK(fixture.overlay.pending(Space::kData, "k") == expected);
-    const std::string tail = std::to_string(i);
-    fixture.overlay.extend(Space::kData, "k", tail);
-    expected += tail;
-    REQUIRE(fixture.overlay.get(Space::kData, "k", &value));
+    wanted = i % 5 != 0;
+    CHECK(extend("x", std::to_string(i)) == wanted);
+    CHECK(pending == expected);
+    if (wanted) expected += "x" + std::to_string(i);
+    wanted = true;
+    REQUIRE(fixture.overlay.get(Space::kMeta, "k", &value));
     REQUIRE(value == expected);
   }
-  fixture.overlay.remove(Space::kData, "k");
-  CHECK(fixture.overlay.pending(Space::kData, "k").empty());
+  CHECK(extend({}, std::string(100'000, 'y')));
+  CHECK(extend("z", {}));
+  REQUIRE(fixture.overlay.get(Space::kMeta, "k", &value));
+  CHECK(value == expected + std::string(100'000, 'y') + "z");
+  fixture.overlay.remove(Space::kMeta, "k");
+  CHECK_FALSE(extend("a", "b"));
 }
