@@ -264,6 +264,7 @@ void Session::submit_job() {
   if (!assembling_) return;
   job_in_flight_ = true;
   prefetched_ = 0;
+  last_units_ = std::min<size_t>(assembling_->units.size(), 64);
   assembling_->thread = &thread_;
   assembling_->done = [self = shared_from_this(), slot = std::move(assembling_slot_)](
                           contract::EncodedReply reply, bool given_up) mutable {

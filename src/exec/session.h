@@ -190,6 +190,7 @@ class Session : public net::Handler,
 
   std::unique_ptr<WriteJob> assembling_;
   SlotPtr assembling_slot_;
+  size_t last_units_ = 1;  // of the job before: the next one will be like it
   bool job_in_flight_ = false;
   bool blocking_ = false;                           // the job in flight is a blocking command
   bool pushes_pass_ = false;                        // pushes need not wait for that

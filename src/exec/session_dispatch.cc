@@ -353,6 +353,7 @@ Session::Step Session::queue_write(Unit unit) {
   if (!assembling_) {
     assembling_ = std::make_unique<WriteJob>();
     assembling_->client = client_;
+    assembling_->units.reserve(last_units_);
     assembling_slot_ = open_slot();
   }
   assembling_->units.push_back(std::move(unit));
