@@ -10,6 +10,7 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <future>
+#include <list>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -60,6 +61,9 @@ class HttpServer::Impl {
   using ListenerPtr = std::shared_ptr<ListenSocket>;
 
   // One client's requests, one after the other.
+  class Exchange;
+  using Exchanges = std::list<Exchange*>;
+
   class Exchange : public std::enable_shared_from_this<Exchange> {
    public:
     Exchange(Impl& server, Socket socket) : server_(server), stream_(std::move(socket)) {
@@ -68,17 +72,29 @@ class HttpServer::Impl {
     ~Exchange() { --server_.connections_; }
 
     void read() {
+      place_ = server_.waiting_.insert(server_.waiting_.end(), this);
       parser_.emplace();
       parser_->header_limit(kRequestBytesMax);
       parser_->body_limit(kRequestBytesMax);
       stream_.expires_after(kPatience);
       http::async_read(stream_, buffer_, *parser_,
                        [self = shared_from_this()](const ErrorCode& error, size_t) {
+                         self->stop_waiting();
                          if (!error) self->answer();
                        });
     }
 
+    // While it waits for a request: somebody else needs its place.
+    void give_way() {
+      stop_waiting();
+      stream_.close();
+    }
+
    private:
+    void stop_waiting() {
+      if (place_) server_.waiting_.erase(*std::exchange(place_, std::nullopt));
+    }
+
     void answer() {
       const auto& request = parser_->get();
       const std::string_view target(request.target().data(), request.target().size());
@@ -115,6 +131,7 @@ class HttpServer::Impl {
     }
 
     Impl& server_;
+    std::optional<Exchanges::iterator> place_;  // among those that wait
     Stream stream_;
     beast::flat_buffer buffer_;
     std::optional<http::request_parser<http::string_body>> parser_;
@@ -158,6 +175,13 @@ class HttpServer::Impl {
   }
 
   void take(const ListenerPtr& listener) {
+    if (connections_ >= kConnectionsMax && !waiting_.empty()) {
+      // Whoever has kept silent for longest may come again.
+      waiting_.front()->give_way();
+      return asio::post(context_, [this, listener] {
+        if (listener->is_open()) accept(listener);
+      });
+    }
     Socket accepted(context_.get_executor());
     ErrorCode error;
     if (connections_ < kConnectionsMax) {
@@ -165,7 +189,8 @@ class HttpServer::Impl {
       if (!error) welcome(std::move(accepted));
     }
     // Too many of them, or no descriptors: those who wait do so in the kernel.
-    const bool is_full = connections_ >= kConnectionsMax || (error && !is_would_block(error));
+    const bool is_full =
+        (connections_ >= kConnectionsMax && waiting_.empty()) || (error && !is_would_block(error));
     if (!is_full) return accept(listener);
     auto pause = std::make_shared<asio::steady_timer>(context_, kHttpBackOff);
     pause->async_wait([this, listener, pause](const ErrorCode&) {
@@ -182,6 +207,7 @@ class HttpServer::Impl {
 
   const HttpPage& page_;
   size_t connections_ = 0;
+  Exchanges waiting_;  // for a request, the longest first
   asio::io_context context_{1};
   asio::executor_work_guard<Executor> work_{context_.get_executor()};
   ListenOptions current_{.bind = {}, .port = 0};

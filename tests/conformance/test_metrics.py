@@ -138,6 +138,17 @@ def test_clients_that_misbehave(server):
     assert len(re.findall(r"\d+", descriptors.stdout)) < 100
 
 
+@pytest.mark.timed
+def test_silent_clients_give_way(server):
+    port = server.options["metrics-port"]
+    with contextlib.ExitStack() as open_ones:
+        for _ in range(200):
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        begin = time.monotonic()
+        assert page(port)[0] == 200
+        assert time.monotonic() - begin < 3
+
+
 def test_silent_clients_are_closed(server):
     port = server.options["metrics-port"]
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
