@@ -121,7 +121,7 @@ bool Overlay::extend(Space space, std::string_view key,
     change.spare = static_cast<uint32_t>(spare);
   }
   char* end = const_cast<char*>(change.value.data()) + change.value.size();
-  std::memcpy(end, head.data(), head.size());
+  if (!head.empty()) std::memcpy(end, head.data(), head.size());
   if (!tail.empty()) std::memcpy(end + head.size(), tail.data(), tail.size());
   change.value = {change.value.data(), change.value.size() + added};
   change.spare -= static_cast<uint32_t>(added);
