@@ -36,6 +36,10 @@ int check(const std::string& path) {
     fmt::print("{} cannot open it: {}\n", copy.engine(), status.message());
     return status.code() == ingot::storage::Status::Code::kCorruption ? 1 : 2;
   }
+  if (const std::string why = ingot::check::version_problem(*engine); !why.empty()) {
+    fmt::print(stderr, "ingot-check: {}\n", why);
+    return 2;
+  }
   ingot::check::DataCheck checked(*engine, problem);
   checked.run();
   if (problems > kProblemsShown) fmt::print("... and {} more\n", problems - kProblemsShown);

@@ -48,6 +48,12 @@ T read_raw(std::string_view bytes) {
 
 }  // namespace
 
+std::string version_error(uint32_t version) {
+  if (version >= kOldestFormatVersion && version <= kFormatVersion) return {};
+  return "the data has format version " + std::to_string(version) +
+         ", this program reads version " + std::to_string(kFormatVersion);
+}
+
 void append_be32(std::string* out, uint32_t value) {
   append_raw(out, __builtin_bswap32(value));
 }

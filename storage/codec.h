@@ -15,6 +15,8 @@ namespace ingot::storage {
 
 inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kOldestFormatVersion = 1;  // that is read
+// Why data of that version is not read; empty when it is.
+std::string version_error(uint32_t version);
 
 // Numbers the keyspace that a database maps to at the moment; FLUSHDB gives it a new one.
 using KeyspaceId = uint32_t;

@@ -32,6 +32,15 @@ std::string quoted(std::string_view bytes) {
 
 }  // namespace
 
+std::string version_problem(storage::Engine& engine) {
+  std::string value;
+  storage::Status status;
+  const storage::Lookup found = engine.get(nullptr, Space::kSystem, storage::version_key(),
+                                           storage::Tier::kDisk, &value, &status);
+  if (found != storage::Lookup::kFound || value.size() != sizeof(uint32_t)) return {};
+  return storage::version_error(storage::read_le32(value));
+}
+
 DataCheck::DataCheck(storage::Engine& engine, std::function<void(const std::string&)> problem)
     : engine_(engine),
       data_(engine, nullptr, storage::Tier::kDisk, storage::CacheUse::kPassBy),
@@ -187,12 +196,12 @@ void DataCheck::check_sorted_set(const types::Record& record) {
 
 void DataCheck::check_element(std::string_view key, std::string_view value) {
   if (key.size() < kIdBytes || value.empty()) return say("data: an unreadable element");
-  ++elements_;
   const CollectionId id = storage::read_be64(key);
   const std::string_view element = key.substr(kIdBytes);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return check_order(key);
   if (owner->second.type == ValueType::kList) return check_list_record(key, value, owner->second);
+  ++elements_;
   const bool is_entry = owner->second.type != ValueType::kStream || element.starts_with('\0');
   owner->second.found += is_entry;
   if (owner->second.type != ValueType::kString) return;
@@ -212,6 +221,7 @@ void DataCheck::check_list_record(std::string_view key, std::string_view value, 
   const types::Labels inside = {.first = owner.list.first, .last = owner.list.last};
   const uint64_t before = owner.found;
   for (size_t i = 0; i < record.size; ++i) owner.found += inside.contains(record.label(i));
+  elements_ += owner.found - before;
   if (owner.found == before) {
     say(fmt::format("data: an element that its list (collection {}) no longer has",
                     storage::read_be64(key)));

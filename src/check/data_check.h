@@ -20,6 +20,9 @@
 
 namespace ingot::check {
 
+// Why this data is none that DataCheck knows; empty when it is.
+std::string version_problem(storage::Engine& engine);
+
 class DataCheck {
  public:
   // `problem` is called with a sentence for each.

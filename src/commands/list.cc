@@ -133,6 +133,12 @@ void lset(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
+// Too long for a change in its middle to be made by the writer.
+bool is_long(const types::ListWriter& list) {
+  return list.length() >
+         (list.has_nodes() ? contract::kPutApartByWriter : contract::kSearchedByWriter);
+}
+
 void linsert(WriteContext& ctx, Args args) {
   const auto before_it = ArgReader(args, 2).choice<bool>({{"before", true}, {"after", false}});
   if (!before_it) return ctx.reply.error(contract::error::kSyntax);
@@ -140,7 +146,7 @@ void linsert(WriteContext& ctx, Args args) {
   if (!list) return;
   if (!list.exists()) return ctx.reply.integer(0);
   uint64_t length = 0;
-  if (list->length() > contract::kSearchedByWriter) {
+  if (is_long(*list)) {
     const auto long_one = insert_element(
         ctx, args[1], list.record(), {.before = *before_it, .pivot = args[3], .element = args[4]});
     if (!long_one) return;
@@ -162,7 +168,7 @@ void lrem(WriteContext& ctx, Args args) {
   if (!list) return;
   if (!list.exists()) return ctx.reply.integer(0);
   Removed removed;
-  if (list->length() > contract::kSearchedByWriter) {
+  if (is_long(*list)) {
     const auto long_one = remove_matches(ctx, args[1], list.record(), count, args[3]);
     if (!long_one) return;
     removed = *long_one;

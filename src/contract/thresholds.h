@@ -54,6 +54,8 @@ inline constexpr uint64_t kDrawnByWriter = 128;
 inline constexpr uint64_t kRemovedSingly = 1024;
 // Elements of a list that LINSERT and LREM look at.
 inline constexpr uint64_t kSearchedByWriter = 4096;
+// The same where they share records, which a change in the middle puts apart.
+inline constexpr uint64_t kPutApartByWriter = 1024;
 
 // --- held -> streamed: a longer reply is made while the client takes it
 

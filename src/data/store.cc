@@ -110,10 +110,8 @@ Status Store::check_version(bool* is_new) {
   if (*is_new) return {};
   if (value.size() != 4) return corrupt("version");
   const uint32_t version = storage::read_le32(value);
-  if (version < storage::kOldestFormatVersion || version > storage::kFormatVersion) {
-    return {Status::Code::kInvalid, "the data has format version " + std::to_string(version) +
-                                        ", this server reads version " +
-                                        std::to_string(storage::kFormatVersion)};
+  if (std::string why = storage::version_error(version); !why.empty()) {
+    return {Status::Code::kInvalid, std::move(why)};
   }
   *is_new = version != storage::kFormatVersion;
   return {};

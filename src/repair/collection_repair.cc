@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -77,7 +79,7 @@ RepairedValue CollectionRepair::make() {
       break;
     case ValueType::kStream: {
       StreamRepair stream(record_, put_);
-      walk([&](std::string_view element, std::string_view value) {
+      walk([&](std::string_view element, std::string_view value, uint64_t) {
         if (!stream.add(element, value)) ++unreadable_;
       });
       made_ = stream.finish();
@@ -98,7 +100,7 @@ void CollectionRepair::walk(const Each& each) {
                   older_ += std::ranges::any_of(losses_, [&](const storage::Loss* loss) {
                     return loss->is_narrow && loss->concerns(Space::kData, key, sequence);
                   });
-                  each(key.substr(kIdBytes), value);
+                  each(key.substr(kIdBytes), value, sequence);
                   return true;
                 });
 }
@@ -124,7 +126,7 @@ void CollectionRepair::make_string() {
   uint64_t found = 0;
   uint64_t next = 0;
   Gaps gaps;
-  walk([&](std::string_view element, std::string_view value) {
+  walk([&](std::string_view element, std::string_view value, uint64_t) {
     std::string_view bytes;
     const bool readable = element.size() == 4 && types::decode_chunk(value, &bytes);
     const uint64_t number = readable ? storage::read_be32(element) : chunks;
@@ -152,22 +154,39 @@ void CollectionRepair::make_list() {
   uint64_t found = 0;
   uint64_t next = 0;
   Gaps gaps;
-  walk([&](std::string_view element, std::string_view value) {
+  // By label. Where a node had been put apart, and its removal is lost, an element stands twice.
+  struct Kept {
+    std::string element;
+    uint64_t sequence;
+  };
+  std::map<uint64_t, Kept> near;
+  const auto add_before = [&](uint64_t label) {
+    for (; !near.empty() && near.begin()->first < label; near.erase(near.begin())) {
+      const uint64_t index = (near.begin()->first - bounds.first) / types::kListStride;
+      gaps.add(next, index);
+      next = index + 1;
+      ++found;
+      list.add(near.begin()->second.element);
+    }
+  };
+  walk([&](std::string_view element, std::string_view value, uint64_t sequence) {
     types::ListElements record;
     if (element.size() != sizeof(uint64_t) ||
         !types::read_elements(storage::read_be64(element), value, &record)) {
       return void(++unreadable_);
     }
+    // No node that is still to come reaches further back.
+    add_before(storage::read_be64(element) - types::kBlockLabels);
     for (size_t i = 0; i < record.size; ++i) {
       const uint64_t label = record.label(i);
       if (bounded && (label < bounds.first || label > bounds.last)) continue;  // had been popped
-      const uint64_t index = (label - bounds.first) / types::kListStride;
-      gaps.add(next, index);
-      next = index + 1;
-      ++found;
-      list.add(record.elements[i]);
+      const auto [kept, is_first] =
+          near.try_emplace(label, Kept{std::string(record.elements[i]), sequence});
+      if (is_first || kept->second.sequence > sequence) continue;
+      kept->second = {std::string(record.elements[i]), sequence};
     }
   });
+  add_before(bounded ? bounds.last + 1 : std::numeric_limits<uint64_t>::max());
   gaps.add(next, expected_);
   // The labels of a dense list tell its indexes.
   const bool dense = bounded && !bounds.gapped;
@@ -182,7 +201,7 @@ void CollectionRepair::make_members() {
   const bool is_hash = record_.type() == ValueType::kHash;
   made_.value.metadata.element_expire_ms = 0;
   uint64_t found = 0;
-  walk([&](std::string_view element, std::string_view value) {
+  walk([&](std::string_view element, std::string_view value, uint64_t) {
     types::FieldValue field;
     if (element.size() < kHashBytes || value.empty() ||
         (is_hash && !types::decode_field_value(value, &field))) {
@@ -210,7 +229,7 @@ void CollectionRepair::make_sorted_set() {
     if (status.ok()) status = scratch.write(*batch, storage::Durability::kBuffered);
     batch->clear();
   };
-  walk([&](std::string_view element, std::string_view value) {
+  walk([&](std::string_view element, std::string_view value, uint64_t) {
     if (element.size() < kHashBytes || value.size() != 1 + types::kScoreBytes) {
       return void(++unreadable_);
     }

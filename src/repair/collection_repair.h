@@ -31,7 +31,9 @@ class CollectionRepair {
   RepairedValue make();
 
  private:
-  using Each = std::function<void(std::string_view element, std::string_view value)>;
+  // The later one of two records has the higher sequence.
+  using Each =
+      std::function<void(std::string_view element, std::string_view value, uint64_t sequence)>;
 
   void walk(const Each& each);
   void make_string();

@@ -95,13 +95,9 @@ Status DataRepair::read_system() {
                   }
                   return true;
                 });
-  if (!version ||
-      (*version >= storage::kOldestFormatVersion && *version <= storage::kFormatVersion)) {
-    return records_.status();
-  }
-  return {Status::Code::kInvalid,
-          fmt::format("the data has format version {}, this program reads version {}", *version,
-                      storage::kFormatVersion)};
+  std::string why = version ? storage::version_error(*version) : std::string();
+  if (!why.empty()) return {Status::Code::kInvalid, std::move(why)};
+  return records_.status();
 }
 
 void DataRepair::read_garbage() {

@@ -107,6 +107,8 @@ class ListWriter {
              uint64_t inline_max_bytes);
 
   uint64_t length() const { return collection_ ? collection_->count : small_.size(); }
+  // Elements may share records.
+  bool has_nodes() const { return bounds_.has_nodes(); }
   void push(ListEnd end, std::string_view element);
   // Requires an element. Null: it is not wanted.
   void pop(ListEnd end, std::string* element);

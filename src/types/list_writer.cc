@@ -57,12 +57,7 @@ void ListWriter::put(uint64_t label, std::string_view element) {
 
 void ListWriter::make_large() {
   collection_ = Metadata::Collection{.id = keys_.new_collection()};
-  bounds_ = {.first = kFirstLabel};
-  for (const std::string& element : small_) {
-    put(kFirstLabel + collection_->count * kListStride, element);
-    ++collection_->count;
-  }
-  bounds_.last = kFirstLabel + (collection_->count - 1) * kListStride;
+  for (const std::string& element : small_) push_large(ListEnd::kRight, element);
   small_.clear();
 }
 

@@ -5,6 +5,7 @@ from harness import MB, OK, check_key_count, ingot
 from log_patch import patch_log
 from support.resp import Reply
 from support.servers import Server, ServerError, self_check
+from test_p8_check import ingot_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="about Ingot's own files")
 
@@ -62,6 +63,8 @@ def test_data_of_a_newer_version_is_refused(engine):
         assert changed == 1, f"{changed} version records found"
         said = refused_start(server)
         assert "version 4" in said and "version 3" in said, said
+        code, said = ingot_check(server.directory)
+        assert code == 2 and "version 4" in said and "version 3" in said, said
 
 
 def fill(client, rng):

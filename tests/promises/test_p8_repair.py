@@ -262,6 +262,32 @@ def test_collections_lose_no_more_than_what_was_damaged(sound, tmp_path, rng):
     assert re.search(r"\d+ of its \d+ elements are lost", said), said
 
 
+def test_elements_of_a_list_whose_node_is_back_stand_once(tmp_path):
+    """A node was put apart by a change in the middle, and the block that has its removal is damaged."""
+    elements = [b"%03d." % number + os.urandom(90) for number in range(320)]
+    with Server.ingot("leveldb") as server:
+        with server.client(timeout=30) as client:
+            for first in range(0, 320, 80):
+                client.call("RPUSH", "list", *elements[first : first + 80])
+        server.restart()  # into a table
+        with server.client(timeout=30) as client:
+            assert not client.call("LINSERT", "list", "BEFORE", elements[160], "new").is_error()
+        server.restart()
+        server.kill()
+        tables = files(server.directory / "ingot-data", "*.ldb")
+        newest = max(tables, key=lambda path: path.stat().st_mtime)
+        several = 0
+        for where in range(500, newest.stat().st_size, 3000):
+            folder = tmp_path / str(where)
+            shutil.copytree(server.directory, folder / "damaged")
+            flip(folder / "damaged" / "ingot-data" / newest.name, where)
+            several += ingot_repair(folder / "damaged", folder / "target")[0]
+            with Server.ingot("leveldb", directory=folder / "target") as repaired, repaired.client() as client:
+                kept = [reply.value for reply in client.call("LRANGE", "list", 0, -1).value if reply.value != b"new"]
+                assert kept == sorted(set(kept)) and set(kept) <= set(elements)
+        assert several > 1
+
+
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_compressed_tables(tmp_path, compression):
     """RocksDB compresses what it has compacted once."""

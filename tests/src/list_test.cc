@@ -273,6 +273,8 @@ TEST_CASE("a list of before elements shared records is read and changed", "[list
   std::deque<std::string> model;
   data.change([](ListWriter& list) { list.push(ListEnd::kRight, "0"); });
   storage::Metadata old = data.record().metadata();
+  data.overlay().remove(storage::Space::kData,
+                        ListKey(old.collection->id, node_label(ListEnd::kLeft, kFirstLabel)));
   old.collection->count = 40;
   std::string payload;
   storage::append_le64(&payload, kFirstLabel);
