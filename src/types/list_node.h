@@ -4,10 +4,9 @@
 // The labels of a dense list fall into blocks of kNodeElements. A block may have a left node with
 // its first elements, a right node with its last ones, and between them elements that stand alone:
 //
-//   id | first label of the block - kNodeOffset  ->  2 | the first element, the second ... packed
+//   id | first label of the block - kNodeOffset  ->  2 | the first, the second ... packed
 //   id | label                                   ->  0 | element
-//   id | last label of the block + kNodeOffset   ->  3 | the last element, the last but one ...
-//   packed
+//   id | last label of the block + kNodeOffset   ->  3 | the last, the last but one ... packed
 //
 // so that the records of a list stand in the order of its elements, and that a node grows at its
 // end, whichever end of the list is pushed to.
@@ -31,8 +30,8 @@ inline constexpr uint64_t kListStride = 1 << 20;
 inline constexpr uint64_t kFirstLabel = 1ull << 63;
 
 inline constexpr uint64_t kNodeElements = 16;
-inline constexpr size_t kNodeBytes =
-    2000;  // of its record, so that the cache of hot records takes it
+// Of a node's record, so that the cache of hot records takes it; larger elements stand alone.
+inline constexpr size_t kNodeBytes = 2000;
 inline constexpr uint64_t kBlockLabels = kNodeElements * kListStride;
 inline constexpr uint64_t kNodeOffset = kListStride / 4;
 inline constexpr char kLeftNode = 2;  // the first byte; storage::kPlainElement: stands alone
