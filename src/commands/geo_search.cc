@@ -227,7 +227,7 @@ void geosearch(ReadContext& ctx, Args args) {
 const CommandRow* georadius_for_reading(Args args);
 const CommandRow* georadiusbymember_for_reading(Args args);
 
-constexpr contract::OptionWord kRadiusOptions[] = {{"count", 1}, {"store", 1}, {"storedist", 1}};
+constexpr contract::OptionWord kRadiusOptions[] = {{"store", 1}, {"storedist", 1}};
 
 constexpr CommandRow kTable[] = {
     {.name = "georadius",

@@ -370,7 +370,7 @@ void xreadgroup(WriteContext& ctx, Args args) {
 
 const CommandRow* row_for_waiting(Args args);
 
-constexpr contract::OptionWord kReadOptions[] = {{"count", 1}, {"block", 1}, {"group", 2}};
+constexpr contract::OptionWord kGroupReadOptions[] = {{"group", 2}};
 
 constexpr CommandRow kTable[] = {
     {.name = "xread",
@@ -381,9 +381,7 @@ constexpr CommandRow kTable[] = {
                .begin = 1,
                .last = -1,
                .step = 1,
-               .limit = 2,
-               .options_begin = 1,
-               .options = kReadOptions}},
+               .limit = 2}},
      .since = "5.0.0",
      .complexity = "O(N) with N entries answered",
      .summary = "Answer the entries behind IDs of streams, or wait for some",
@@ -401,7 +399,7 @@ constexpr CommandRow kTable[] = {
                .step = 1,
                .limit = 2,
                .options_begin = 1,
-               .options = kReadOptions}},
+               .options = kGroupReadOptions}},
      .since = "5.0.0",
      .complexity = "O(M) with M entries answered",
      .summary = "Answer new entries of streams to a consumer of a group, or wait for some; or "

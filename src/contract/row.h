@@ -129,8 +129,8 @@ struct KeySpec {
   int step = 1;
   int limit = 0;  // range to the end divided by it; 0: all
   std::string_view notes;
-  // With a keyword: where the options begin among which it stands, and those that have arguments,
-  // which may read like it.
+  // With a keyword: where the options begin among which it stands (it itself not before `begin`),
+  // and those whose arguments may read like it.
   int options_begin = 1;
   std::span<const OptionWord> options = {};
 };

@@ -59,7 +59,7 @@ size_t first_index(const KeySpec& spec, Args args) {
   if (spec.keyword.empty()) return static_cast<size_t>(spec.begin);
   size_t found = args.size();
   for (auto i = static_cast<size_t>(spec.options_begin); i < args.size(); ++i) {
-    if (equals_ignore_case(args[i], spec.keyword)) {
+    if (static_cast<int>(i) >= spec.begin && equals_ignore_case(args[i], spec.keyword)) {
       found = i + 1;
       if (spec.last < 0) break;
     }
