@@ -1,7 +1,6 @@
 // Finding and walking the elements of a large list among its records (list_node.h).
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "src/types/list_bytes.h"
