@@ -8,6 +8,9 @@
 
 namespace ingot::storage {
 
+// What a system call on `path` has just failed with: kNoSpace for a full disk, else kIo.
+Status file_failure(std::string_view what, const std::string& path);
+
 // Makes the names in a directory durable.
 Status sync_directory(const std::string& path);
 

@@ -230,7 +230,7 @@ Status LogLedger::sync(Log& log) {
     if (each->number > log.number) break;
     if (Status status = sync_locked(*each); !status.ok()) return status;
   }
-  return mark();
+  return mark_synced();
 }
 
 void LogLedger::end(Log& log) {
@@ -247,7 +247,7 @@ Status LogLedger::sync() {
   for (const auto& log : logs()) {
     if (Status status = sync_locked(*log); !status.ok()) return status;
   }
-  return mark();
+  return mark_synced();
 }
 
 Status LogLedger::sync_locked(Log& log) {
@@ -266,6 +266,13 @@ Status LogLedger::sync_locked(Log& log) {
   return {};
 }
 
+// A disk that is too full to take the mark leaves an earlier one, and no log begins behind the
+// newest meanwhile. What was written is on stable storage nonetheless.
+Status LogLedger::mark_synced() {
+  Status status = mark();
+  return status.code() == Status::Code::kNoSpace ? Status() : status;
+}
+
 Status LogLedger::mark() {
   if (mark_fd_ < 0) return {};
   SyncedMark mark = marked_;
@@ -276,16 +283,23 @@ Status LogLedger::mark() {
   }
   // One that lags within its log is true still.
   const bool is_further = mark.log > settled_;
-  const Status failure = {Status::Code::kIo, "cannot write SYNCED"};
-  if (marked_ < mark) {
-    if (!write_at(mark_fd_, with_tag(mark), kMarkPlaces[marks_++ % kMarkPlaces.size()])) {
-      return is_further ? failure : Status();
+  const auto failure = [&] {
+    return is_further ? file_failure("write", directory_ + "/" + std::string(kMarkFile)) : Status();
+  };
+  if (marked_ < mark || mark_lost_) {
+    if (!write_at(mark_fd_, with_tag(mark), kMarkPlaces[marks_ % kMarkPlaces.size()])) {
+      return failure();
     }
+    ++marks_;
     marked_ = mark;
+    mark_lost_ = false;
   }
   const auto now = std::chrono::steady_clock::now();
   if (!is_further && now - mark_durable_at_ < kMarkInterval) return {};
-  if (fdatasync(mark_fd_) != 0) return is_further ? failure : Status();
+  if (fdatasync(mark_fd_) != 0) {
+    mark_lost_ = true;
+    return failure();
+  }
   mark_durable_at_ = now;
   settled_ = marked_.log;
   return {};

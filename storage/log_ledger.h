@@ -5,7 +5,7 @@
 // How far the logs are synced stands in the file SYNCED as well, so that a start after a power loss
 // can tell what may be damaged there from what must not be (log_end.h). It is written after each
 // sync and made durable once a second, and before a sync that reached a further log has succeeded:
-// what it says is true, and at most a second old.
+// what it says is true, and at most a second old (older only while the disk has no room for it).
 //
 // An engine begins a log in the middle of a write, which must not wait until the one before it is
 // synced. So SYNCED also says where that one ended: should a power loss take its end and leave the
@@ -102,7 +102,8 @@ class LogLedger {
   // that the writes under way were promised in the one before it.
   std::shared_ptr<Log> begin(uint64_t number, Disk disk);
   // Before bytes go into a log. The first time it sees to it that a hole in front of them would be
-  // seen. A failure tears the log: what was refused must not come into it when it is closed.
+  // seen; kNoSpace when the disk has no room for what that takes. A failure tears the log: what was
+  // refused must not come into it when it is closed.
   Status before_append(Log& log);
   void appended(Log& log, uint64_t bytes) { log.written += bytes; }
   // The log ends where its last whole append does: it takes nothing more. Should torn bytes stay
@@ -135,6 +136,7 @@ class LogLedger {
   Status name(const std::vector<std::shared_ptr<Log>>& logs);
   Status sync_locked(Log& log);  // under sync_mutex_
   Status mark();                 // under sync_mutex_
+  Status mark_synced();          // under sync_mutex_
   void call_settler();
   void settle();
 
@@ -156,7 +158,8 @@ class LogLedger {
   std::mutex sync_mutex_;  // one sync at a time
   // Guarded by sync_mutex_:
   SyncedMark marked_;
-  uint64_t marks_ = 0;  // written so far
+  uint64_t marks_ = 0;      // written so far
+  bool mark_lost_ = false;  // the system may have dropped the last one
   std::chrono::steady_clock::time_point mark_durable_at_;
 };
 

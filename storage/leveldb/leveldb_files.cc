@@ -141,9 +141,11 @@ class LeveldbLog : public leveldb::WritableFile {
       return leveldb::Status::IOError(log_->path, std::strerror(ENOSPC));
     }
     if (buffer_.empty()) return leveldb::Status::OK();
-    if (!log_->env->ledger_->before_append(*log_->entry).ok()) {
+    if (Status begun = log_->env->ledger_->before_append(*log_->entry); !begun.ok()) {
       buffer_.clear();
-      return leveldb::Status::IOError(log_->path, "cannot sync the log before it");
+      const bool is_full = begun.code() == Status::Code::kNoSpace;
+      return leveldb::Status::IOError(
+          log_->path, is_full ? std::strerror(ENOSPC) : "cannot sync the log before it");
     }
     std::string_view rest = buffer_;
     const bool done = write_all(log_->env->disk_, log_->fd, &rest);

@@ -1,15 +1,52 @@
 // What a LogLedger syncs, and when.
 #include "storage/log_ledger.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "tests/storage/temporary_directory.h"
 
 using namespace ingot::storage;
+
+namespace {
+
+// A disk on which even what overwrites takes space, as where it is copied on write, and there is
+// none: as long as this lives, for the one file of this process at `path`.
+class FullFile {
+ public:
+  explicit FullFile(const std::string& path) {
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      if (std::filesystem::read_symlink(each, error) != path) continue;
+      fd_ = std::stoi(each.path().filename());
+    }
+    REQUIRE(fd_ >= 0);
+    kept_ = dup(fd_);
+    const int full = open("/dev/full", O_WRONLY);
+    REQUIRE(dup2(full, fd_) == fd_);
+    close(full);
+  }
+  ~FullFile() {
+    dup2(kept_, fd_);
+    close(kept_);
+  }
+
+ private:
+  int fd_ = -1;
+  int kept_ = -1;
+};
+
+}  // namespace
 
 TEST_CASE(
     "LogLedger: a log has room for the writes under way and little more, however many went "
@@ -193,4 +230,32 @@ TEST_CASE("LogLedger: a log begins behind one that is not synced when all before
     ledger.end(*first);
     CHECK(syncs == 1);
   }
+}
+
+TEST_CASE("LogLedger: a disk that is too full for the mark refuses a log, not a sync") {
+  TemporaryDirectory directory;
+  LogLedger ledger(directory.file(""));
+  const LogLedger::Disk disk = {.sync = [] { return Status(); },
+                                .allocate = [](uint64_t, uint64_t) { return Status(); },
+                                .cut = [](uint64_t) { return Status(); }};
+  const auto mark = [&] {
+    SyncedMark found;
+    REQUIRE(read_synced_mark(directory.file(""), &found));
+    return found;
+  };
+  const auto first = ledger.begin(1, disk);
+  REQUIRE(ledger.begin_marking().ok());
+  REQUIRE(ledger.before_append(*first).ok());
+  ledger.appended(*first, 100);
+  std::optional<FullFile> full(std::in_place, directory.file("SYNCED"));
+  const auto second = ledger.begin(2, disk);
+  CHECK(ledger.sync().ok());
+  CHECK(mark().log == 1);
+  CHECK(ledger.before_append(*second).code() == Status::Code::kNoSpace);
+  CHECK(LogLedger::torn(*second));
+
+  full.reset();
+  const auto third = ledger.begin(3, disk);
+  CHECK(ledger.before_append(*third).ok());
+  CHECK(mark() == SyncedMark{.log = 3, .bytes = 0});
 }
