@@ -10,7 +10,8 @@ import zlib
 from support.effort import FULL, SEED
 
 ABOVE_THE_ENGINE = re.compile(
-    r"smoke/test_programs|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes|ssdb_import)"
+    r"smoke/test_|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes|ssdb_import)"
+    r"|replication/test_(sentinel|failover|following_redis|masters_words|selected_database|hostile_masters)"
 )
 
 
