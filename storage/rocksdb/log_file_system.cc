@@ -22,7 +22,9 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 
 IOStatus to_io_status(const Status& status) {
-  return status.ok() ? IOStatus::OK() : IOStatus::IOError(status.message());
+  if (status.ok()) return IOStatus::OK();
+  const bool is_full = status.code() == Status::Code::kNoSpace;
+  return is_full ? IOStatus::NoSpace(status.message()) : IOStatus::IOError(status.message());
 }
 
 // The file of the log that RocksDB will begin next. It is there before RocksDB asks for it, in the

@@ -1,7 +1,9 @@
 """P8: each call of the file system fails once, one after the other, or all do from one on. The server says so, never
 crashes, keeps what it answered, and heals where the disk does."""
 
+import contextlib
 import errno
+import threading
 import time
 
 import pytest
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises
 AFTER_SECONDS = 0.3 if FULL else 0.15  # of writing, once the call has failed
 HEALED_SECONDS = 20
 STARTING, WRITING = (12, 60) if FULL else (2, 4)  # how many calls are chosen of each phase
+FILLED = 100 if FULL else 8  # how often the disk is full
 FAULTS = {
     "write error": ("change", errno.EIO, False),
     "disk full": ("change", errno.ENOSPC, True),
@@ -121,3 +124,38 @@ def run(attempt, phase, kind, code, lasts, rng):
         if b"until a restart" not in refusal.value:
             attempt.heals()
     attempt.check()
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+def test_a_full_disk_heals_wherever_it_strikes(engine, rng, appendfsync, tmp_path):
+    """Nothing grows for a moment, again and again, while logs change often: no restart is needed, not even where what
+    overwrites a file needs space."""
+    ends = threading.Event()
+
+    def load(server):
+        while not ends.is_set():
+            with contextlib.suppress(OSError, ServerError), server.client(timeout=30) as client:
+                value = b"x" * rng.randrange(100, 9000)
+                client.pipeline([["SET", f"k{rng.randrange(20000)}", value] for _ in range(50)])
+
+    with mounted() as disk:
+        server = Attempt(engine, appendfsync, disk, tmp_path / "log").server
+        writers = [threading.Thread(target=load, args=(server,)) for _ in range(2)]
+        try:
+            server.start()
+            for writer in writers:
+                writer.start()
+            for _ in range(FILLED):
+                time.sleep(rng.uniform(0, 0.3))
+                disk.fail("growth", rng.choice([0, rng.randrange(1, 100)]), errno.ENOSPC)
+                time.sleep(rng.uniform(0, 0.3))
+                disk.heal()
+                with server.client(timeout=30) as client:
+                    eventually(lambda: not client.call("SET", "healed", "x").is_error(), HEALED_SECONDS, server.log_tail())
+            assert "restart" not in server.log_path.read_text()
+        finally:
+            ends.set()
+            for writer in writers:
+                writer.join()
+            server.kill()
