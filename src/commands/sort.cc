@@ -302,25 +302,27 @@ std::vector<std::string> looked_up(const Options& options) {
 void store_sorted(WriteContext& ctx, Args args, const Request& request) {
   const bool is_large =
       request.exists && size_of(ctx.keys.data(), request.record) > contract::kMadeByWriter;
-  auto others = looked_up(request.options);
+  std::optional others = looked_up(request.options);
   const bool in_exec = !ctx.may_block;  // it may have changed some of them
-  const bool by_writer = in_exec && !others.empty();
-  if (is_large && !by_writer) ctx.hold(std::move(others));
-  store_result(
-      ctx,
-      {.target = *request.options.store,
-       .recipe = {.sources = args.subspan(1, 1), .is_large = is_large, .by_writer = by_writer},
-       .kind = types::notify::kList,
-       .event = "sortstore",
-       .counts_elements = true},
-      [&services = ctx.data, db = ctx.db, source = args[1], given = request.options](
-          types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
-        Record record;
-        if (!keys.find(db, source, &record) || !can_be_sorted(record)) return {};
-        Options options = given;
-        order_for_storing(record, &options);
-        return build_list(services, keys, db, record, options, put);
-      });
+  const bool by_writer = in_exec && !others->empty();
+  if (by_writer) others.reset();
+  store_result(ctx,
+               {.target = *request.options.store,
+                .recipe = {.sources = args.subspan(1, 1),
+                           .is_large = is_large,
+                           .by_writer = by_writer,
+                           .holds = std::move(others)},
+                .kind = types::notify::kList,
+                .event = "sortstore",
+                .counts_elements = true},
+               [&services = ctx.data, db = ctx.db, source = args[1], given = request.options](
+                   types::KeyReader& keys, const types::PutElement& put) -> types::BuiltValue {
+                 Record record;
+                 if (!keys.find(db, source, &record) || !can_be_sorted(record)) return {};
+                 Options options = given;
+                 order_for_storing(record, &options);
+                 return build_list(services, keys, db, record, options, put);
+               });
 }
 
 // The elements, behind the announced header. Null when the reply is made already.

@@ -30,6 +30,7 @@ inline constexpr uint64_t kWalkedAtOnce = 16 << 10;  // elements: some milliseco
 // --- writer -> reader pool: a larger value is made beside the writer
 
 inline constexpr uint64_t kMadeByWriter = 512;              // elements of what STORE commands read
+inline constexpr size_t kMadeByWriterBytes = 1 << 20;       // of the elements that it makes
 inline constexpr uint64_t kCopiedByWriter = 1024;           // elements of what COPY copies
 inline constexpr uint64_t kStringByWriterBytes = 1 << 20;   // of a string that COPY or BITOP makes
 inline constexpr size_t kRestoredByWriterBytes = 16 << 10;  // of a dump

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/contract/thresholds.h"
 #include "src/data/built_collection.h"
 #include "src/data/sandbox.h"
 #include "src/data/store.h"
@@ -218,6 +219,37 @@ struct ChangedBeside : OfSources {
   Change change;
 };
 
+// As build_in_group(); nothing, and nothing is done, when the elements have more bytes than this.
+std::optional<BuiltValue> build_within(size_t bytes_max, types::KeyWriter& keys,
+                                       const MakeValue& make) {
+  struct Element {
+    Space space;
+    std::string key;
+    std::string record;
+  };
+  std::vector<Element> elements;
+  size_t bytes = 0;
+  BuiltValue value =
+      make(keys, [&](Space space, std::string_view element, std::string_view record) {
+        if (bytes > bytes_max || keys.data().failed()) return;
+        bytes += element.size() + record.size();
+        elements.emplace_back(space, std::string(element), std::string(record));
+        // Whoever reads on stops.
+        if (bytes > bytes_max) keys.data().latch_error({storage::Status::Code::kBusy, "too large"});
+      });
+  if (bytes > bytes_max) {
+    keys.data().reset_outcome();
+    return std::nullopt;
+  }
+  if (!value.metadata.collection || keys.data().failed()) return value;
+  // A string of nothing but holes has no element.
+  value.metadata.collection->id = keys.new_collection();
+  const std::string begin = storage::collection_begin(value.metadata.collection->id);
+  for (const Element& each : elements)
+    keys.overlay().put(each.space, begin + each.key, each.record);
+  return value;
+}
+
 }  // namespace
 
 BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make) {
@@ -234,11 +266,12 @@ BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make) {
 
 std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe& recipe,
                                       const MakeValue& make) {
-  if (!recipe.is_large) {
-    BuiltValue value = build_in_group(ctx.keys, make);
+  if (!recipe.is_large && std::dynamic_pointer_cast<BuiltBeside>(ctx.earlier) == nullptr) {
+    std::optional<BuiltValue> value = build_within(contract::kMadeByWriterBytes, ctx.keys, make);
     if (ctx.keys.data().failed()) return std::nullopt;
-    return value;
+    if (value) return value;
   }
+  if (recipe.holds) ctx.hold(*recipe.holds);
   const auto built = build_beside(
       ctx, recipe, [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
         return make(keys, into(collection, keys));

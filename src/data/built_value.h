@@ -1,13 +1,15 @@
-// Built values: what a command stores as a whole. A small one is made in the writer's group. A
-// large one is made beside the writer, in the pool at a view, under a collection id that no key
-// names; the writer links it when the keys that it comes from are still as the pool saw them. When
-// they keep changing the writer makes it itself, past its group.
+// Built values: what a command stores as a whole. A small one, of few elements and few bytes, is
+// made in the writer's group. A large one is made beside the writer, in the pool at a view, under a
+// collection id that no key names; the writer links it when the keys that it comes from are still
+// as the pool saw them. When they keep changing the writer makes it itself, past its group.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/contract/context.h"
 #include "src/data/spill_sort.h"
@@ -23,8 +25,12 @@ using MakeValue =
 
 struct Recipe {
   contract::Args sources;  // the keys of ctx.db that decide about the value
-  bool is_large = false;   // to be made beside the writer ...
-  bool by_writer = false;  // ... or by the writer all the same: `sources` are not all that decides
+  // To be made beside the writer from the first on: what only turns out to have too many bytes for
+  // the group is made a second time, there.
+  bool is_large = false;
+  bool by_writer = false;  // all the same: `sources` are not all that decides
+  // For WriteContext::hold(), when it is made beside the writer.
+  std::optional<std::vector<std::string>> holds = {};
 };
 
 // Nothing: the run is given up, or reading failed; return at once. The caller stores the value's
