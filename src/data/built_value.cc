@@ -2,6 +2,7 @@
 #include "src/data/built_value.h"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -219,7 +220,7 @@ struct ChangedBeside : OfSources {
   Change change;
 };
 
-// As build_in_group(); nothing, and nothing is done, when the elements have more bytes than this.
+// In the group; nothing, and nothing is done, when the elements have more bytes than this.
 std::optional<BuiltValue> build_within(size_t bytes_max, types::KeyWriter& keys,
                                        const MakeValue& make) {
   struct Element {
@@ -241,27 +242,20 @@ std::optional<BuiltValue> build_within(size_t bytes_max, types::KeyWriter& keys,
     keys.data().reset_outcome();
     return std::nullopt;
   }
-  if (!value.metadata.collection || keys.data().failed()) return value;
+  if (!value.metadata.collection) return value;
   // A string of nothing but holes has no element.
   value.metadata.collection->id = keys.new_collection();
   const std::string begin = storage::collection_begin(value.metadata.collection->id);
-  for (const Element& each : elements)
+  for (const Element& each : elements) {
     keys.overlay().put(each.space, begin + each.key, each.record);
+  }
   return value;
 }
 
 }  // namespace
 
 BuiltValue build_in_group(types::KeyWriter& keys, const MakeValue& make) {
-  std::optional<storage::CollectionId> id;
-  BuiltValue value =
-      make(keys, [&](Space space, std::string_view element, std::string_view record) {
-        if (!id) id = keys.new_collection();
-        keys.overlay().put(space, storage::collection_begin(*id).append(element), record);
-      });
-  // A string of nothing but holes has no element.
-  if (value.metadata.collection) value.metadata.collection->id = id ? *id : keys.new_collection();
-  return value;
+  return *build_within(std::numeric_limits<size_t>::max(), keys, make);
 }
 
 std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe& recipe,
