@@ -11,7 +11,7 @@ from support.effort import FULL, SEED
 
 ABOVE_THE_ENGINE = re.compile(
     r"smoke/test_|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes|ssdb_import)"
-    r"|replication/test_(sentinel|failover|following_redis|masters_words|selected_database|hostile_masters)"
+    r"|replication/test_(sentinel|masters_words|selected_database|hostile_masters)"
 )
 
 

@@ -46,6 +46,12 @@ class FullFile {
   int kept_ = -1;
 };
 
+SyncedMark mark_in(const TemporaryDirectory& directory) {
+  SyncedMark found;
+  REQUIRE(read_synced_mark(directory.file(""), &found));
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -176,11 +182,7 @@ TEST_CASE("LogLedger: a log begins behind one that is not synced when all before
                                     },
                                 .allocate = [](uint64_t, uint64_t) { return Status(); },
                                 .cut = [](uint64_t) { return Status(); }};
-  const auto mark = [&] {
-    SyncedMark found;
-    REQUIRE(read_synced_mark(directory.file(""), &found));
-    return found;
-  };
+  const auto mark = [&] { return mark_in(directory); };
   const auto first = ledger.begin(1, disk);
   REQUIRE(ledger.begin_marking().ok());
   CHECK(mark().log == 1);
@@ -238,11 +240,7 @@ TEST_CASE("LogLedger: a disk that is too full for the mark refuses a log, not a 
   const LogLedger::Disk disk = {.sync = [] { return Status(); },
                                 .allocate = [](uint64_t, uint64_t) { return Status(); },
                                 .cut = [](uint64_t) { return Status(); }};
-  const auto mark = [&] {
-    SyncedMark found;
-    REQUIRE(read_synced_mark(directory.file(""), &found));
-    return found;
-  };
+  const auto mark = [&] { return mark_in(directory); };
   const auto first = ledger.begin(1, disk);
   REQUIRE(ledger.begin_marking().ok());
   REQUIRE(ledger.before_append(*first).ok());
