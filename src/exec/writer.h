@@ -61,7 +61,8 @@ class Writer {
   // Of writes that may need more space (the denyoom flag). An empty error allows them again, as far
   // as the engine does: while it finds no space they are refused as well, and after a failed fsync
   // every write is. What is allowed may be so many bytes until the next call: a disk may fill up
-  // before its free space is looked at again.
+  // before its free space is looked at again. When they are spent the writer waits for that call,
+  // for half a second at most.
   void refuse_growth(std::string error, uint64_t allowed_bytes);
 
   // A replica has acknowledged something.
@@ -136,6 +137,7 @@ class Writer {
   void run();
   std::vector<Item> take(bool* stopping);
   void gather(std::unique_lock<std::mutex>& lock, size_t expected);
+  void await_look_at_space(std::unique_lock<std::mutex>& lock);
   void enqueue(Item item, net::IoThread* round = nullptr);
   void wake();
   size_t fetch_near(const std::vector<Item>& items, size_t first);
@@ -189,6 +191,7 @@ class Writer {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable looked_at_space_;
   // By mutex_:
   std::vector<Item> queue_;
   bool stopping_ = false;

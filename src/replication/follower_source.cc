@@ -32,6 +32,7 @@ namespace ingot::replication {
 using contract::Replica;
 using Done = std::move_only_function<void(std::optional<std::string>)>;
 using Got = data::Backlog::Reader::Got;
+using Steady = std::chrono::steady_clock;
 
 namespace {
 
@@ -85,7 +86,7 @@ struct FollowerSource::State : std::enable_shared_from_this<State> {
   std::atomic<uint64_t> offset{0};    // of the reader
   std::atomic<uint64_t> forgiven{0};  // of its lag, see is_too_far_behind()
   // Its I/O thread's:
-  int64_t over_soft_ms = 0;  // Unix, since when it is over the soft limit; 0: not
+  std::optional<Steady::time_point> over_soft_since;
 };
 
 std::string FollowerSource::State::begin() {
@@ -306,7 +307,6 @@ void FollowerSource::next(net::IoThread& thread, Done done) {
 bool FollowerSource::is_too_far_behind() {
   const auto settings = state_->services.data.config.settings();
   const settings::OutputLimit& limit = settings->output_limits[settings::kReplicaClients];
-  const int64_t now_ms = state_->services.data.store.now_ms();
   const uint64_t lag = state_->note_lag();
   state_->replica.unsent = lag;
   const bool is_online = state_->replica.state == Replica::State::kOnline;
@@ -315,14 +315,15 @@ bool FollowerSource::is_too_far_behind() {
                            : is_online ? lag - std::min(lag, state_->forgiven.load())
                                        : 0;
   const bool over_soft = limit.soft_bytes != 0 && counted > limit.soft_bytes;
+  const Steady::time_point now = Steady::now();
   if (!over_soft) {
-    state_->over_soft_ms = 0;
-  } else if (state_->over_soft_ms == 0) {
-    state_->over_soft_ms = now_ms;
+    state_->over_soft_since.reset();
+  } else if (!state_->over_soft_since) {
+    state_->over_soft_since = now;
   }
   const bool over_hard = limit.hard_bytes != 0 && counted > limit.hard_bytes;
-  const int64_t soft_ms = static_cast<int64_t>(limit.soft_seconds) * 1000;
-  if (!over_hard && (!over_soft || now_ms - state_->over_soft_ms <= soft_ms)) return false;
+  const std::chrono::seconds soft_time(limit.soft_seconds);
+  if (!over_hard && (!over_soft || now - *state_->over_soft_since <= soft_time)) return false;
   metrics::log::warning("Replica {} is {} bytes behind and is cut", state_->client->address, lag);
   return true;
 }

@@ -117,6 +117,34 @@ TEST_CASE("a failed commit answers errors and leaves nothing", "[exec]") {
   CHECK(client.run({"GET", "k"}) == "$1\r\n2\r\n");
 }
 
+TEST_CASE("a write waits for the next look at the space when what it allowed is spent", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  server.writer().refuse_growth("", 1);
+  CHECK(client.run({"SET", "k", "1"}) == "+OK\r\n");
+  {
+    std::jthread looks([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      server.writer().refuse_growth("", 1);
+    });
+    CHECK(client.run({"SET", "k", "2"}) == "+OK\r\n");
+  }
+  {
+    std::jthread looks([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      server.writer().refuse_growth("", 1);
+    });
+    // Which wakes the writer, and has nothing to say about space.
+    server.writer().unwatch(1);
+    CHECK(client.run({"SET", "k", "2"}) == "+OK\r\n");
+  }
+  // Nobody looks: growth is refused, and nothing else.
+  CHECK(client.pipeline({{"SET", "k", "3"}, {"GET", "k"}, {"DEL", "k"}}) ==
+        "-MISCONF Errors writing to the AOF file: No space left on device\r\n$1\r\n2\r\n:1\r\n");
+  server.writer().refuse_growth("", 1 << 20);
+  CHECK(client.run({"SET", "k", "4"}) == "+OK\r\n");
+}
+
 TEST_CASE("a commit that fails tells nobody", "[exec]") {
   auto engine = memory();
   auto& failing = static_cast<storage::MemoryEngine&>(*engine);
