@@ -30,6 +30,7 @@ Every case is run with RESP2 and RESP3. When it is a plain list of commands, it 
 pipeline, and once more inside MULTI/EXEC. Tags: {nomulti}: not inside MULTI; {resp2}: not under RESP3.
 """
 
+import functools
 import pathlib
 import re
 from dataclasses import dataclass, field
@@ -161,6 +162,7 @@ def expand(word, now):
     return text.encode("latin-1")
 
 
+@functools.lru_cache(maxsize=16)
 def pattern(text, count):
     if text == "bytes":
         return bytes((i * 7 + (i >> 8) * 13) & 0xFF for i in range(count))
