@@ -250,7 +250,7 @@ class Engine {
   virtual void look_at_space() {}
 
   // Before the destructor: background work that waits for space fails instead, and whoever waits
-  // for it goes on. Any thread.
+  // for it goes on; what is written out keeps to no rate any more. Any thread.
   virtual void interrupt() {}
 
   // Compacts a range fully (empty begin and end: the whole space). Blocks.

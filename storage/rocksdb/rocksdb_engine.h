@@ -62,7 +62,7 @@ class RocksdbEngine : public Engine {
   Status reclaim(GarbageKind kind, Reclaimed* out) override;
   Status make_room() override;
   void look_at_space() override;
-  void interrupt() override { interrupted_ = true; }
+  void interrupt() override;
 
  protected:
   Status do_write(const Batch& batch, Durability durability) override;

@@ -205,6 +205,12 @@ void RocksdbEngine::set_compaction_rate(uint64_t bytes_per_second) {
   shared_.rate_limiter->SetBytesPerSecond(limiter_rate(bytes_per_second));
 }
 
+// What has begun to be written out is written to the end, however slow.
+void RocksdbEngine::interrupt() {
+  interrupted_ = true;
+  set_compaction_rate(0);
+}
+
 uint64_t RocksdbEngine::property(const std::string& name) const {
   uint64_t value = 0;
   return db_->GetIntProperty(name, &value) ? value : 0;

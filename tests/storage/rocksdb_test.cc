@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "storage/rocksdb/rocksdb_options.h"
 #include "storage/salvage/salvaged_table.h"
@@ -105,6 +106,19 @@ TEST_CASE("RocksDB: flush and compaction keep to the rate, which changes while t
   CHECK(seconds_of([&] { REQUIRE(engine->flush().ok()); }) > 0.5);
   engine->set_compaction_rate(0);
   fill(&engine, 750, 1000);
+  CHECK(seconds_of([&] { REQUIRE(engine->flush().ok()); }) < 0.4);
+}
+
+TEST_CASE("RocksDB: whoever stops does not wait for the rate") {
+  EngineOptions options = TestEngine::small_options();
+  options.compaction_rate = 1 << 20;
+  options.compression = "none";
+  TestEngine engine("rocksdb", options);
+  fill(&engine, 750, 1000);
+  std::jthread stops([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    engine->interrupt();
+  });
   CHECK(seconds_of([&] { REQUIRE(engine->flush().ok()); }) < 0.4);
 }
 
