@@ -26,7 +26,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = 8 << 20;  // a group commits when its changes reach this
 constexpr std::chrono::milliseconds kGatherMax{1};
-constexpr std::chrono::milliseconds kLookMax{500};
+constexpr std::chrono::milliseconds kLookMax{500};  // then nobody looks at the disk
 // Jobs for whose sake the writer is woken before the I/O thread that has them is done with all that
 // is there: two switches between threads for each job cost more than most jobs.
 constexpr size_t kRoundItems = 16;
@@ -156,6 +156,7 @@ void Writer::set_active_expire(bool active) {
 void Writer::refuse_growth(std::string error, uint64_t allowed_bytes) {
   std::lock_guard lock(mutex_);
   growth_left_ = allowed_bytes;
+  nobody_looks_ = false;
   looked_at_space_.notify_one();
   if (error == growth_refusal_) return;
   growth_refusal_ = std::move(error);
@@ -164,9 +165,9 @@ void Writer::refuse_growth(std::string error, uint64_t allowed_bytes) {
 
 // What was allowed is spent, which does not say that there is no room: to refuse is for who looks.
 void Writer::await_look_at_space(std::unique_lock<std::mutex>& lock) {
-  if (growth_left_ != 0 || is_growth_spent_ || !growth_refusal_.empty()) return;
-  looked_at_space_.wait_for(lock, kLookMax,
-                            [this] { return growth_left_ != 0 || !growth_refusal_.empty(); });
+  const auto is_decided = [this] { return growth_left_ != 0 || !growth_refusal_.empty(); };
+  if (is_decided() || nobody_looks_) return;
+  nobody_looks_ = !looked_at_space_.wait_for(lock, kLookMax, is_decided);
 }
 
 // By mutex_.

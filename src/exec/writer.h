@@ -201,6 +201,7 @@ class Writer {
   size_t group_items_ = 0;  // of the queue, in the group before
   std::string growth_refusal_;
   bool growth_refusal_changed_ = false;
+  bool nobody_looks_ = false;  // at the space that is left: what was waited for did not come
 
   // The writer thread's:
   Settling settling_;
