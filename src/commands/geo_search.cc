@@ -104,6 +104,7 @@ std::shared_ptr<SpillSort> find_matches(data::Services& services, storage::Reade
                                         types::SortedSetReader& set, const GeoQuery& query) {
   auto matches = std::make_shared<SpillSort>(services);
   Best best(query);
+  if (query.count > 0) matches->keep_first(query.count);
   walk_geo_matches(set, query, [&](const GeoMatch& match) {
     if (!best.takes(match.distance)) return true;
     matches->add(key_of(query.sort, match.distance, matches->size()), value_of(match));

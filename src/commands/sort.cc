@@ -187,14 +187,22 @@ std::optional<std::string> weigh(types::KeyReader& keys, int db, const Options& 
   return key;
 }
 
-// The elements in order; equal ones keep the order of the collection. Null when an element should
-// be a number and is none.
+// How many in order LIMIT asks for, with those that it leaves out before them.
+uint64_t wanted(const Options& options) {
+  if (options.count < 0) return UINT64_MAX;
+  return static_cast<uint64_t>(std::max<int64_t>(options.offset, 0)) +
+         static_cast<uint64_t>(options.count);
+}
+
+// The elements in order, at least the wanted ones; equal ones keep the order of the collection.
+// Null when an element should be a number and is none.
 std::shared_ptr<SpillSort> sort_elements(data::Services& services, types::KeyReader& keys, int db,
                                          const Record& record, const Options& options) {
   auto sorted = std::make_shared<SpillSort>(services);
   const bool backward =
       options.unsorted() && options.descending && record.type() != ValueType::kSet;
   bool numbers = true;
+  sorted->keep_first(wanted(options));
   walk(keys.data(), record, [&](std::string_view element) {
     std::string key;
     if (!options.unsorted()) {
@@ -207,7 +215,7 @@ std::shared_ptr<SpillSort> sort_elements(data::Services& services, types::KeyRea
     }
     storage::append_be64(&key, backward ? ~sorted->size() : sorted->size());
     sorted->add(key, element);
-    return true;
+    return !options.unsorted() || backward || sorted->size() < wanted(options);
   });
   const storage::Status status = sorted->finish();
   if (!status.ok()) keys.data().latch_error(status);

@@ -19,6 +19,10 @@ constexpr size_t kKeptBytesMax = 1 << 20;      // by one reply
 constexpr size_t kAllKeptBytesMax = 16 << 20;  // by all of them
 constexpr size_t kItemBytes = 96;              // of two strings, about
 
+size_t bytes_of(const std::pair<std::string, std::string>& item) {
+  return item.first.size() + item.second.size() + kItemBytes;
+}
+
 // The engine keeps no empty value.
 std::string record_of(std::string_view value) {
   return std::string(1, storage::kPlainElement).append(value);
@@ -28,10 +32,24 @@ std::string record_of(std::string_view value) {
 
 void SpillSort::add(std::string_view key, std::string_view value) {
   ++size_;
+  if (last_wanted_ && key > *last_wanted_) return;
   if (spilled_) return spilled_->put(Space::kOrder, key, record_of(value));
   held_.emplace_back(key, value);
-  held_bytes_ += key.size() + value.size() + kItemBytes;
-  if (held_bytes_ > contract::kSortedInMemoryBytes) spill();
+  held_bytes_ += bytes_of(held_.back());
+  if (held_bytes_ > contract::kSortedInMemoryBytes) {
+    drop_unwanted();
+    if (held_bytes_ > contract::kSortedInMemoryBytes / 4 * 3) spill();
+  }
+}
+
+void SpillSort::drop_unwanted() {
+  if (held_.size() <= wanted_) return;
+  const auto last = held_.begin() + static_cast<ptrdiff_t>(wanted_ - 1);
+  std::ranges::nth_element(held_, last);
+  last_wanted_ = last->first;
+  held_.erase(last + 1, held_.end());
+  held_bytes_ = 0;
+  for (const Item& item : held_) held_bytes_ += bytes_of(item);
 }
 
 void SpillSort::spill() {

@@ -4,9 +4,11 @@
 // One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,9 +25,11 @@ class SpillSort {
   SpillSort(const SpillSort&) = delete;
   SpillSort& operator=(const SpillSort&) = delete;
 
+  // Before the first add(): only the first `count` in order are wanted. walk() may show more.
+  void keep_first(uint64_t count) { wanted_ = std::max<uint64_t>(count, 1); }
   // Keys differ from each other; `value` may be empty.
   void add(std::string_view key, std::string_view value);
-  uint64_t size() const { return size_; }
+  uint64_t size() const { return size_; }  // how many were added, wanted or not
 
   // After the last add(). What does not fit is in the engine now, or the status says why not.
   [[nodiscard]] storage::Status finish();
@@ -38,13 +42,18 @@ class SpillSort {
   [[nodiscard]] storage::Status walk(std::string_view from, const Each& each) const;
 
  private:
+  using Item = std::pair<std::string, std::string>;
+
+  void drop_unwanted();
   void spill();
 
   Services& services_;
-  std::vector<std::pair<std::string, std::string>> held_;
+  std::vector<Item> held_;
   size_t held_bytes_ = 0;
   uint64_t size_ = 0;
-  size_t kept_bytes_ = 0;  // of held_bytes_, counted in Stats
+  uint64_t wanted_ = UINT64_MAX;
+  std::optional<std::string> last_wanted_;  // as many as are wanted have keys up to this one
+  size_t kept_bytes_ = 0;                   // of held_bytes_, counted in Stats
   std::unique_ptr<BuiltCollection> spilled_;
 };
 
