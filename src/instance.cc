@@ -456,7 +456,8 @@ void Instance::sample() {
       server::record_bytes_now(*config_.settings(), memory_limit_,
                                {.allocated_bytes = memory.used,
                                 .engine_bytes = store_->engine().memory_bytes(),
-                                .record_bytes = store_->cache().bytes() + store_->images().bytes(),
+                                .record_bytes = store_->cache().bytes() + store_->images().bytes() +
+                                                store_->order_counts().bytes(),
                                 .record_bytes_max = record_bytes_,
                                 .resident_bytes = memory.allocator_resident});
   store_->set_cache_capacity(record_bytes_);

@@ -208,6 +208,12 @@ void Overlay::each_element(const EachChange& each) const {
   }
 }
 
+void Overlay::each_change(const EachChange& each) const {
+  for (const auto& [at, change] : changes_) {
+    each(at.space, at.key, change.removed ? nullptr : &change.value);
+  }
+}
+
 void Overlay::take_elements(const EachChange& each) {
   struct Other {
     Space space;

@@ -91,6 +91,7 @@ class Overlay : public Reader {
   using EachChange =
       std::function<void(Space space, std::string_view key, const std::string_view* value)>;
   void each_element(const EachChange& each) const;
+  void each_change(const EachChange& each) const;  // of all spaces, in no order
   // The same, and forgets them, for whoever writes them to where this overlay reads. No savepoint
   // or cursor outlives it.
   void take_elements(const EachChange& each);

@@ -17,6 +17,7 @@
 
 #include "storage/collection_cache.h"
 #include "storage/engine.h"
+#include "storage/order_counts.h"
 #include "storage/record_cache.h"
 
 namespace ingot::storage {
@@ -27,6 +28,8 @@ class Reader {
 
   // Of the state that is read; null for the latest.
   virtual const Snapshot* snapshot() const { return nullptr; }
+  // What is known of orders; null: nothing.
+  virtual OrderCounts* order_counts() const { return nullptr; }
 
   // True and the bytes in `*value`, or false: absent, or a failure that outcome() tells.
   virtual bool get(Space space, std::string_view key, std::string* value) = 0;
@@ -87,6 +90,7 @@ struct HotRecords {
   RecordCache::Moment moment = 0;  // before the snapshot was taken
   bool from_disk = false;          // what they have not is read from there
   CollectionCache* images = nullptr;
+  OrderCounts* counts = nullptr;
 };
 
 // Reads an engine at a snapshot, or at its latest state when `snapshot` is null.
@@ -97,6 +101,7 @@ class EngineReader : public Reader {
       : engine_(engine), snapshot_(snapshot), tier_(tier), use_(use), hot_(hot) {}
 
   const Snapshot* snapshot() const override { return snapshot_; }
+  OrderCounts* order_counts() const override { return hot_.counts; }
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
                                  std::string_view upper) override;
@@ -136,8 +141,11 @@ class EngineReader : public Reader {
 class KeyProbe : public Reader {
  public:
   // The caches may be null; they outlive the probe, as the engine does.
-  KeyProbe(Engine& engine, RecordCache* cache, CollectionCache* images = nullptr)
-      : engine_(engine), cache_(cache), images_(images) {}
+  KeyProbe(Engine& engine, RecordCache* cache, CollectionCache* images = nullptr,
+           OrderCounts* counts = nullptr)
+      : engine_(engine), cache_(cache), images_(images), counts_(counts) {}
+
+  OrderCounts* order_counts() const override { return counts_; }
 
   bool get(Space space, std::string_view key, std::string* value) override;
   std::unique_ptr<Cursor> cursor(Space space, std::string_view lower,
@@ -162,6 +170,7 @@ class KeyProbe : public Reader {
   Engine& engine_;
   RecordCache* cache_;
   CollectionCache* images_;
+  OrderCounts* counts_;
   size_t reads_ = 0;
   bool needs_snapshot_ = false;
   // The first read's key and record; nothing when there are no elements, or they are long, as that

@@ -170,6 +170,9 @@ Status Store::load(int databases) {
 
 void Store::set_cache_capacity(uint64_t bytes) {
   constexpr uint64_t kImageShare = 8;
+  constexpr uint64_t kCountsShare = 16;
+  order_counts_.set_capacity(bytes / kCountsShare);
+  bytes -= std::min(bytes, order_counts_.bytes());
   images_.set_capacity(bytes / kImageShare);
   cache_.set_capacity(bytes - bytes / kImageShare);
 }
@@ -185,7 +188,8 @@ std::shared_ptr<const View> Store::view() {
       view->databases_ = databases_;
       next = next_databases_;
     }
-    view->hot_records_ = {.cache = &cache_, .moment = cache_.now(), .images = &images_};
+    view->hot_records_ = {
+        .cache = &cache_, .moment = cache_.now(), .images = &images_, .counts = &order_counts_};
     view->snapshot_ = engine_->new_snapshot();
     if (next && is_at(*view->snapshot_, *view->databases_, *next)) view->databases_ = next;
     // One that was being replaced may have been by now; another may not.

@@ -1,5 +1,5 @@
 // The data as the executors see it: the engine, the map from database numbers to keyspaces, views
-// of both at one state, collection ids, and who still looks at what.
+// of all three at one state, collection ids, and who still looks at what.
 //
 // Threads: everything by any thread, except publish_databases(): the writer's.
 #pragma once
@@ -36,7 +36,8 @@ class Store {
   // capacity.
   storage::RecordCache& cache() { return cache_; }
   storage::CollectionCache& images() { return images_; }
-  void set_cache_capacity(uint64_t bytes);  // of both
+  storage::OrderCounts& order_counts() { return order_counts_; }
+  void set_cache_capacity(uint64_t bytes);  // of all three
   // Where cache-only reads go: kDisk for an engine that has no probe.
   storage::Tier probe_tier() const { return probe_tier_; }
   bool can_probe() const { return probe_tier_ == storage::Tier::kCacheOnly; }
@@ -89,6 +90,7 @@ class Store {
   std::unique_ptr<storage::Engine> engine_;
   storage::RecordCache cache_{0};
   storage::CollectionCache images_{0};
+  storage::OrderCounts order_counts_;
   const ClockMs clock_;
   storage::Tier probe_tier_;
   types::AccessClock access_;

@@ -139,6 +139,7 @@ class Group {
   types::Effects touched_since(const Savepoint& before) const;
   void put_counts();
   storage::Status write_told();
+  void follow_orders();
   storage::Status write(storage::Durability durability);
   void release();
 

@@ -1,5 +1,8 @@
 // The end of a group: what it writes and tells replicas as one batch, and its effects behind that.
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "src/contract/replicas.h"
 #include "src/contract/tracking.h"
@@ -11,6 +14,7 @@
 #include "src/exec/group.h"
 #include "src/metrics/stats.h"
 #include "src/script/scripts.h"
+#include "src/types/counted_order.h"
 #include "storage/check.h"
 
 namespace ingot::exec {
@@ -74,11 +78,43 @@ Status Group::write(storage::Durability durability) {
   auto write = [&] {
     overlay_.begin_cache_changes();
     Status status = services_.data.store.engine().write(*batch_, durability);
+    if (status.ok()) follow_orders();
     overlay_.end_cache_changes(status.ok());
     return status;
   };
   if (state_.databases_before.empty()) return write();
   return services_.data.store.publish_databases(state_.databases, write);
+}
+
+// Known counts of orders go along with what the group has changed.
+void Group::follow_orders() {
+  storage::OrderCounts& counts = services_.data.store.order_counts();
+  if (!counts.holds_any()) return;
+  struct Changed {
+    std::optional<uint32_t> revision;
+    std::vector<storage::OrderCounts::Change> changes;
+  };
+  boost::unordered_flat_map<storage::CollectionId, Changed> orders;
+  overlay_.each_change([&](storage::Space space, std::string_view key,
+                           const std::string_view* record) {
+    storage::Metadata metadata;
+    if (space == storage::Space::kOrder) {
+      const auto change = types::order_change(key, record);
+      if (change && counts.holds(change->id)) orders[change->id].changes.push_back(change->change);
+    } else if (space == storage::Space::kMeta && record != nullptr &&
+               storage::has_collection(*record) && storage::decode_metadata(*record, &metadata) &&
+               counts.holds(metadata.collection->id)) {
+      orders[metadata.collection->id].revision = metadata.collection->revision;
+    }
+  });
+  for (const auto& [id, changed] : orders) {
+    const auto before = state_.orders.revision_before(id);
+    if (before && changed.revision) {
+      counts.follow(id, *before, *changed.revision, changed.changes);
+    } else if (!changed.changes.empty()) {
+      counts.forget(id);
+    }
+  }
 }
 
 Status Group::commit(storage::Durability durability) {

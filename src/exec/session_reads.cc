@@ -202,7 +202,7 @@ bool Session::probe(const QueuedCommand& queued) {
   // Lookups of one key need no view to be of one state.
   if (!run_view_ && contract::has_one_key(*queued.row) && databases_.settled()) {
     data::Store& store = services_.data.store;
-    storage::KeyProbe data(store.engine(), &store.cache(), &store.images());
+    storage::KeyProbe data(store.engine(), &store.cache(), &store.images(), &store.order_counts());
     answered = try_read(queued, data, *databases_.map, nullptr, &data);
     if (!answered && data.missed() && !data.needs_snapshot()) {
       run_view_ = services_.data.store.view();

@@ -10,6 +10,7 @@ namespace ingot::types {
 
 using storage::Space;
 using storage::Status;
+using Counts = storage::OrderCounts;
 
 namespace {
 
@@ -115,8 +116,55 @@ void CountedOrder::seek_behind(Level level, std::string_view bound) {
   cursor().seek(bound.empty() ? key(level, bound_of(low_)) : key(level, bound) + '\0');
 }
 
+template <typename Ask>
+std::optional<CountedOrder::Counts::Leaf> CountedOrder::known_leaf(const Ask& ask) {
+  Counts* const counts = data_.order_counts();
+  if (counts == nullptr || !revision_ || data_.failed()) return std::nullopt;
+  Counts::Answer answer = ask(*counts);
+  missing_ = std::move(answer.missing);
+  return std::move(answer.leaf);
+}
+
+// Behind a walk to the record with this bound: the records beside those that it has seen.
+void CountedOrder::put_missing(std::string_view bound) {
+  // Half a megabyte of an order's top, or far more than any of the others.
+  constexpr size_t kNodesMax = 4096;
+  if (!missing_ || data_.failed()) return;
+  std::string behind = missing_->behind;
+  std::string last = missing_->last;
+  for (int at = missing_->level; at >= kLeaf; --at) {
+    const auto level = static_cast<Level>(at);
+    std::vector<Counts::Node> nodes;
+    for (seek_behind(level, behind); on_level(level) && nodes.size() < kNodesMax; cursor_->next()) {
+      nodes.push_back({.bound = std::string(this->bound()), .count = count()});
+      if (nodes.back().bound == last) break;
+    }
+    data_.check(*cursor_);
+    if (data_.failed() || nodes.empty() || nodes.size() == kNodesMax) return;
+    const auto its = std::ranges::lower_bound(nodes, bound, {}, &Counts::Node::bound);
+    if (its == nodes.end()) return;
+    if (its != nodes.begin()) behind = std::prev(its)->bound;
+    last = its->bound;
+    data_.order_counts()->put(id_, *revision_, level, std::move(nodes));
+  }
+}
+
 uint64_t CountedOrder::rank(std::string_view item) {
   const std::string its_bound = bound_of(item);
+  const auto items_before = [&](std::string_view record) {
+    uint64_t items = 0;
+    read_leaf(record, [&](std::string_view each, bool) {
+      items += each < item;
+      return each < item;
+    });
+    return items;
+  };
+  const auto known =
+      known_leaf([&](Counts& counts) { return counts.leaf_of(id_, *revision_, its_bound); });
+  std::string record;
+  if (known && data_.get(Space::kOrder, key(kLeaf, known->bound), &record)) {
+    return known->before + items_before(record);
+  }
   uint64_t before = 0;
   std::string behind;
   for (const Level level : kDown) {
@@ -129,12 +177,36 @@ uint64_t CountedOrder::rank(std::string_view item) {
     }
     data_.check(*cursor_);
   }
-  if (!on_level(kLeaf)) return before;
-  read_leaf(cursor_->value(), [&](std::string_view each, bool) {
-    before += each < item;
-    return each < item;
-  });
+  if (on_level(kLeaf)) before += items_before(cursor_->value());
+  put_missing(its_bound);
   return before;
+}
+
+// The leaves whose bounds are known, one look-up each, and not for long: whether that was all. If
+// not, `rank` is where to go on.
+bool CountedOrder::walk_known(uint64_t* rank, bool reverse, const Each& each) {
+  constexpr int kLeavesMax = 64;
+  std::string record;
+  std::vector<std::pair<std::string_view, bool>> items;
+  for (int leaves = 0; leaves < kLeavesMax; ++leaves) {
+    const auto leaf =
+        known_leaf([&](Counts& counts) { return counts.leaf_at(id_, *revision_, *rank); });
+    if (!leaf) return false;
+    if (!data_.get(Space::kOrder, key(kLeaf, leaf->bound), &record)) return data_.failed();
+    items.clear();
+    const bool readable = read_leaf(record, [&](std::string_view item, bool marked) {
+      items.emplace_back(item, marked);
+      return true;
+    });
+    if (!readable || items.size() != leaf->count) return false;
+    const size_t first = *rank - leaf->before;
+    for (size_t at = first; at < items.size(); reverse ? --at : ++at) {
+      if (!each(items[at].first, items[at].second)) return true;
+    }
+    if (reverse && leaf->before == 0) return true;
+    *rank = reverse ? leaf->before - 1 : leaf->before + leaf->count;
+  }
+  return false;
 }
 
 std::optional<size_t> CountedOrder::seek_rank(uint64_t rank) {
@@ -170,8 +242,15 @@ std::optional<std::string> CountedOrder::at(uint64_t rank) {
 }
 
 void CountedOrder::walk(uint64_t rank, bool reverse, const Each& each) {
+  if (walk_known(&rank, reverse, each)) return;
   const auto index = seek_rank(rank);
   if (!index) return;
+  if (missing_) {
+    const std::string here(bound());
+    put_missing(here);
+    cursor_->seek(key(kLeaf, here));
+    if (!on_level(kLeaf)) return data_.check(*cursor_);
+  }
   std::vector<std::pair<std::string_view, bool>> items;  // of the leaf under the cursor
   const auto read = [&] {
     items.clear();
@@ -231,6 +310,19 @@ std::optional<CountedOrder::Leaves> CountedOrder::leaves(uint64_t first, uint64_
   found.first = *first_item;
   found.last = *last_item;
   return found;
+}
+
+std::optional<OrderChange> order_change(std::string_view key, const std::string_view* record) {
+  if (key.size() <= kKeyPrefix) return std::nullopt;
+  const int level = key[kKeyPrefix - 1];
+  const bool is_leaf = level == Counts::kLeaf;
+  if (level < Counts::kLeaf || level > Counts::kTop) return std::nullopt;
+  OrderChange change{.id = storage::read_be64(key),
+                     .change = {.level = level, .bound = key.substr(kKeyPrefix), .count = {}}};
+  if (record == nullptr) return change;
+  if (record->size() < (is_leaf ? sizeof(uint32_t) : sizeof(uint64_t))) return std::nullopt;
+  change.change.count = is_leaf ? storage::read_le32(*record) : storage::read_le64(*record);
+  return change;
 }
 
 void follow_order(OrderIndex& index, std::string_view key, const std::string_view* record) {

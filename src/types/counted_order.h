@@ -32,6 +32,7 @@
 #include "src/types/order_index.h"
 #include "src/types/packed.h"
 #include "storage/codec.h"
+#include "storage/order_counts.h"
 #include "storage/overlay.h"
 #include "storage/reader.h"
 
@@ -70,9 +71,11 @@ class CountedOrderForm {
 
 class CountedOrder : protected CountedOrderForm {
  public:
-  // No item stands before `low`: nothing walks over the records that were there.
-  CountedOrder(storage::Reader& data, storage::CollectionId id, std::string_view low)
-      : data_(data), id_(id), low_(low) {}
+  // No item stands before `low`: nothing walks over the records that were there. With the revision
+  // of the collection, ranks are found in memory where they are asked for often.
+  CountedOrder(storage::Reader& data, storage::CollectionId id, std::string_view low,
+               std::optional<uint32_t> revision = std::nullopt)
+      : data_(data), id_(id), low_(low), revision_(revision) {}
 
   // How many items are smaller.
   uint64_t rank(std::string_view item);
@@ -131,9 +134,18 @@ class CountedOrder : protected CountedOrderForm {
   // Of the leaf that the cursor stands on; nothing when its record is broken.
   std::optional<std::string> item_in_leaf(size_t index);
 
+  using Counts = storage::OrderCounts;
+  // Whoever finds nothing walks, and puts what is missing afterwards.
+  template <typename Ask>
+  std::optional<Counts::Leaf> known_leaf(const Ask& ask);
+  bool walk_known(uint64_t* rank, bool reverse, const Each& each);
+  void put_missing(std::string_view bound);
+
   storage::Reader& data_;
   const storage::CollectionId id_;
   std::string low_;
+  const std::optional<uint32_t> revision_;
+  std::optional<Counts::Missing> missing_;
   std::unique_ptr<storage::Cursor> cursor_;  // over all levels
 };
 
@@ -187,6 +199,13 @@ class CountedOrderWriter : public CountedOrder {
   storage::Overlay& overlay_;
   OrderIndex& index_;
 };
+
+// What a change in the order space is of an order; nothing when it is of none.
+struct OrderChange {
+  storage::CollectionId id;
+  storage::OrderCounts::Change change;
+};
+std::optional<OrderChange> order_change(std::string_view key, const std::string_view* record);
 
 // What somebody else's writer changed of an order, for the index of this one: the key of a record
 // in the order space, and the record, or null when it went.

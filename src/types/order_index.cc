@@ -107,6 +107,7 @@ void OrderIndex::rollback(size_t savepoint) {
 
 void OrderIndex::end_group() {
   undo_.clear();
+  revisions_.clear();
   while (nodes_ > kNodesMax) forget(Key(by_change_.front()));
 }
 

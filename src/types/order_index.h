@@ -55,6 +55,15 @@ class OrderIndex {
 
   LeafBounds& leaves() { return leaves_; }
 
+  // Before a change of an order of this revision; what it was before the group is told.
+  void note_revision(storage::CollectionId id, uint32_t revision) {
+    revisions_.emplace(id, revision);
+  }
+  std::optional<uint32_t> revision_before(storage::CollectionId id) const {
+    const auto found = revisions_.find(id);
+    return found == revisions_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   size_t savepoint() const { return undo_.size(); }
   void rollback(size_t savepoint);
   // The group is over. What takes too much memory is forgotten, the longest unchanged first.
@@ -86,6 +95,7 @@ class OrderIndex {
   std::list<Key> by_change_;  // the level that was changed last stands last
   std::vector<Undo> undo_;    // what this group changed
   size_t nodes_ = 0;          // of all levels
+  boost::unordered_flat_map<storage::CollectionId, uint32_t> revisions_;  // see note_revision()
   LeafBounds leaves_;
   bool missed_ = false;
   bool unread_ = false;

@@ -68,7 +68,7 @@ SortedSetReader::SortedSetReader(storage::Reader& data, const Record& record)
 }
 
 CountedOrder SortedSetReader::order() {
-  return {data_, id(), low_};
+  return {data_, id(), low_, record_.collection()->revision};
 }
 
 uint64_t SortedSetReader::size() const {
@@ -102,8 +102,10 @@ std::optional<uint64_t> SortedSetReader::rank(std::string_view member) {
 RankRange SortedSetReader::between(const ScoreBound& min, const ScoreBound& max) {
   RankRange ranks;
   if (is_large()) {
-    ranks.first = order().rank(first_item(min));
-    ranks.end = order().rank(end_item(max));
+    const bool from_first = std::isinf(min.score) && min.score < 0 && !min.exclusive;
+    const bool to_last = std::isinf(max.score) && max.score > 0 && !max.exclusive;
+    ranks.first = from_first ? 0 : order().rank(first_item(min));
+    ranks.end = to_last ? size() : order().rank(end_item(max));
   } else {
     for (const ScoredMember& each : small_) {
       ranks.first += min.exclusive ? each.score <= min.score : each.score < min.score;

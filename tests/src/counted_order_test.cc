@@ -18,7 +18,7 @@ constexpr storage::CollectionId kId = 7;
 
 class Sequence {
  public:
-  explicit Sequence(const std::string& engine) : store_(engine) {}
+  explicit Sequence(const std::string& engine) : store_(engine) { counts_.set_capacity(64 << 20); }
 
   bool on_disk() const { return store_.on_disk(); }
   size_t steps(size_t in_memory) const { return store_.steps(in_memory); }
@@ -130,8 +130,45 @@ class Sequence {
   // As between two groups of the writer.
   void commit() {
     if (model_.size() % 3 == 0) store_.state().orders = {};  // it may be forgotten
+    std::vector<storage::OrderCounts::Change> changes;
+    store_.overlay().each_change(
+        [&](storage::Space, std::string_view key, const std::string_view* record) {
+          if (const auto change = order_change(key, record)) changes.push_back(change->change);
+        });
+    counts_.follow(kId, revision_, revision_ + 1, changes);
+    ++revision_;
     store_.commit();
+    check_counts();
   }
+  // Readers of the committed state, who keep what they have walked over and find it again.
+  void check_counts() {
+    std::mt19937_64 random(revision_);
+    for (int i = 0; i < 200 && !model_.empty(); ++i) {
+      storage::EngineReader data(store_.engine(), nullptr, storage::Tier::kDisk,
+                                 storage::CacheUse::kFill,
+                                 {.cache = nullptr, .images = nullptr, .counts = &counts_});
+      CountedOrder committed(data, kId, {}, revision_);
+      const size_t rank = random() % model_.size();
+      auto at = std::next(model_.begin(), static_cast<long>(rank));
+      REQUIRE(committed.rank(*at) == rank);
+      REQUIRE(committed.rank(*at + "!") == rank + 1);
+      size_t left = random() % 40 + 1;
+      const bool reverse = random() % 2 == 0;
+      committed.walk(rank, reverse, [&](std::string_view item, bool its_mark) {
+        REQUIRE(item == *at);
+        REQUIRE(its_mark == marked(item));
+        if (at == (reverse ? model_.begin() : std::prev(model_.end()))) return false;
+        reverse ? --at : ++at;
+        return --left != 0;
+      });
+      REQUIRE(data.error().ok());
+      const auto bound = std::string(1, '\0') + *at;
+      found_ += counts_.leaf_of(kId, revision_, bound).leaf ? 1 : 0;
+      walked_ += data.has_walked() ? 1 : 0;
+    }
+  }
+  size_t found() const { return found_; }
+  size_t walked() const { return walked_; }
   bool levels_loaded() { return store_.state().orders.nodes(kId, 2) != nullptr; }
   void forget_levels() { store_.state().orders = {}; }
   const std::set<std::string>& model() const { return model_; }
@@ -142,6 +179,9 @@ class Sequence {
   bool marked(std::string_view item) const { return !item.empty() && item.back() % 3 == 0; }
 
   TypedStore store_;
+  storage::OrderCounts counts_;
+  uint32_t revision_ = 1;
+  size_t found_ = 0, walked_ = 0;  // by check_counts()
   std::set<std::string> model_;
   size_t ends_told_ = 0;
 };
@@ -215,6 +255,7 @@ TEST_CASE("ranks stay right while elements come and go", "[counted_order]") {
     sequence.remove(*sequence.model().begin());
     if (sequence.model().size() % 500 == 0) sequence.check(random);
   }
+  CHECK(sequence.found() > sequence.walked());
   REQUIRE(sequence.records() == 3);   // the last of each level
   CHECK(sequence.ends_told() >= 12);  // as often as all of it was checked, at least
   sequence.add("again");
