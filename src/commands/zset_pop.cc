@@ -79,13 +79,15 @@ std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::Sorte
     if (count == 1) only = writer.peek(end);
     if (only) {
       taken.few.push_back(std::move(*only));
+    } else if (end == End::kHighest && set.is_large()) {
+      taken.few = writer.last(count);
     } else {
       set.walk(ranks, end == End::kHighest, [&](std::string_view member, double score) {
         taken.few.push_back({.score = score, .member = std::string(member)});
         return true;
       });
     }
-    taken.few.size() == 1 ? writer.remove(taken.few.front()) : writer.remove(ranks);
+    writer.remove(taken.few);
     left = writer.finish();
   }
   if (ctx.keys.data().failed()) return std::nullopt;

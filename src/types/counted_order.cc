@@ -242,8 +242,11 @@ std::optional<std::string> CountedOrder::at(uint64_t rank) {
 }
 
 void CountedOrder::walk(uint64_t rank, bool reverse, const Each& each) {
-  if (walk_known(&rank, reverse, each)) return;
-  const auto index = seek_rank(rank);
+  if (!walk_known(&rank, reverse, each)) walk_here(seek_rank(rank), reverse, each);
+}
+
+// From that item of the leaf under the cursor.
+void CountedOrder::walk_here(std::optional<size_t> index, bool reverse, const Each& each) {
   if (!index) return;
   if (missing_) {
     const std::string here(bound());
@@ -330,6 +333,7 @@ void follow_order(OrderIndex& index, std::string_view key, const std::string_vie
   const storage::CollectionId id = storage::read_be64(key);
   const auto level = static_cast<uint8_t>(key[kKeyPrefix - 1]);
   const std::string_view bound = key.substr(kKeyPrefix);
+  index.note_last_filled(id, {});
   if (index.nodes(id, level) == nullptr) return;
   if (record == nullptr) return index.erase(id, level, bound);
   index.set(id, level, {.bound = std::string(bound), .count = storage::read_le64(*record)});

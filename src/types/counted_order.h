@@ -131,6 +131,7 @@ class CountedOrder : protected CountedOrderForm {
   void seek_behind(Level level, std::string_view bound);
   // Moves the cursor to the leaf with that rank, and tells which of its items it is.
   std::optional<size_t> seek_rank(uint64_t rank);
+  void walk_here(std::optional<size_t> index, bool reverse, const Each& each);
   // Of the leaf that the cursor stands on; nothing when its record is broken.
   std::optional<std::string> item_in_leaf(size_t index);
 
@@ -155,13 +156,16 @@ class CountedOrderWriter : public CountedOrder {
                      std::string_view low)
       : CountedOrder(overlay, id, low), overlay_(overlay), index_(index) {}
 
-  // The ends of the sequence, where its first or last leaf tells, without a walk.
+  // The ends of the sequence. The first where its leaf tells, without a walk.
   struct EndItem {
     std::string item;
     bool marked;
   };
   std::optional<EndItem> lowest();
   std::optional<EndItem> highest();
+  // Calls `each` for the items from the last one backward, until it returns false. No rank is
+  // sought.
+  void walk_from_last(const Each& each);
 
   // Requires that the item is not there.
   void add(std::string_view item, bool marked = false);
@@ -185,6 +189,8 @@ class CountedOrderWriter : public CountedOrder {
   // Of an item; nothing when the sequence has none yet.
   std::optional<StoredLeaf> find_leaf(std::string_view item);
   static Leaf decoded(const StoredLeaf& stored);
+  bool seek_last();
+  void fill(std::string_view bound);
   void insert(std::string_view item, bool marked);        // into its leaf alone
   std::optional<StoredLeaf> take(std::string_view item);  // out of its leaf alone
   void put(Level level, const Node& node);

@@ -35,6 +35,18 @@ std::string shortly_before(std::string_view item, std::string_view low) {
   return std::max(std::move(found), std::string(low));
 }
 
+std::optional<CountedOrderWriter::EndItem> last_item(std::string_view record) {
+  std::string_view last;
+  bool is_marked = false;
+  CountedOrder::read_leaf(record, [&](std::string_view item, bool marked) {
+    last = item;
+    is_marked = marked;
+    return true;
+  });
+  if (last.empty()) return std::nullopt;
+  return CountedOrderWriter::EndItem{.item = std::string(last), .marked = is_marked};
+}
+
 // Where an item stands in a leaf's record, its mark included; where it would, when it does not.
 struct Place {
   size_t begin = 0;
@@ -132,17 +144,31 @@ std::optional<CountedOrderWriter::EndItem> CountedOrderWriter::lowest() {
 
 std::optional<CountedOrderWriter::EndItem> CountedOrderWriter::highest() {
   std::string record;
-  std::optional<EndItem> found;
-  if (!overlay_.get(Space::kOrder, key(kLeaf, kLastBound), &record)) return found;
-  std::string_view last;
-  bool is_marked = false;
-  read_leaf(record, [&](std::string_view item, bool marked) {
-    last = item;
-    is_marked = marked;
-    return true;
-  });
-  if (!last.empty()) found = EndItem{.item = std::string(last), .marked = is_marked};
-  return found;
+  for (const std::string_view bound : {kLastBound, index_.last_filled(id_)}) {
+    if (bound.empty() || !overlay_.get(Space::kOrder, key(kLeaf, bound), &record)) continue;
+    if (auto found = last_item(record)) return found;
+  }
+  return !data_.failed() && seek_last() ? last_item(cursor_->value()) : std::nullopt;
+}
+
+// Moves the cursor to the last leaf that has items; false when there is none. From where the last
+// but one was known: items that are removed from the end leave records that went behind them.
+bool CountedOrderWriter::seek_last() {
+  cursor().seek(key(kLeaf, kLastBound));
+  data_.check(*cursor_);
+  if (!on_level(kLeaf)) return false;
+  if (count() > 0) return true;
+  const std::string known(index_.last_filled(id_));
+  known.empty() ? cursor_->prev() : cursor_->seek_for_prev(key(kLeaf, known));
+  while (on_level(kLeaf) && count() == 0) cursor_->prev();
+  data_.check(*cursor_);
+  if (!on_level(kLeaf) || data_.failed()) return false;
+  index_.note_last_filled(id_, bound());
+  return true;
+}
+
+void CountedOrderWriter::walk_from_last(const Each& each) {
+  if (seek_last()) walk_here(count() - 1, /*reverse=*/true, each);
 }
 
 CountedOrder::Leaf CountedOrderWriter::decoded(const StoredLeaf& stored) {
@@ -167,6 +193,7 @@ void CountedOrderWriter::insert(std::string_view item, bool marked) {
   if (marked) append_packed(&packed, {});
   append_packed(&packed, item);
   at.record.insert(place->begin, packed);
+  fill(at.bound);
   const size_t items = items_in(at.record) + 1;
   set_items(&at.record, items);
   if (items > kLeafItems || (items > 1 && at.record.size() - kCountBytes > kLeafBytes)) {
@@ -174,6 +201,12 @@ void CountedOrderWriter::insert(std::string_view item, bool marked) {
   } else {
     put(at);
   }
+}
+
+// Items come into the leaf with that bound.
+void CountedOrderWriter::fill(std::string_view bound) {
+  const std::string_view last = index_.last_filled(id_);
+  if (!last.empty() && bound > last && bound != kLastBound) index_.note_last_filled(id_, bound);
 }
 
 std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::take(std::string_view item) {
@@ -326,6 +359,7 @@ void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
   next.items.insert(next.items.begin(), at.items.begin(), at.items.end());
   erase(kLeaf, at.bound);
   put(next);
+  fill(next.bound);
 }
 
 }  // namespace ingot::types

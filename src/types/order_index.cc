@@ -12,6 +12,7 @@ namespace {
 // A node is some 100 bytes and stands for five hundred members and more. An order of more nodes is
 // read anew for each group.
 constexpr size_t kNodesMax = 80'000;
+constexpr size_t kLastFilledMax = 1000;  // of orders that are emptied from their ends
 
 }  // namespace
 
@@ -96,7 +97,18 @@ void OrderIndex::restore(const Undo& undo) {
   }
 }
 
+std::string_view OrderIndex::last_filled(storage::CollectionId id) const {
+  const auto found = last_filled_.find(id);
+  return found == last_filled_.end() ? std::string_view() : found->second;
+}
+
+void OrderIndex::note_last_filled(storage::CollectionId id, std::string_view bound) {
+  if (bound.empty() || last_filled_.size() >= kLastFilledMax) last_filled_.erase(id);
+  if (!bound.empty() && last_filled_.size() < kLastFilledMax) last_filled_[id] = bound;
+}
+
 void OrderIndex::rollback(size_t savepoint) {
+  last_filled_.clear();
   INGOT_CHECK(savepoint <= undo_.size());
   while (undo_.size() > savepoint) {
     const size_t size = undo_.size();

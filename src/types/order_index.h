@@ -64,6 +64,10 @@ class OrderIndex {
     return found == revisions_.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // A bound behind which all leaves but the last of all are empty; "" when none is known.
+  std::string_view last_filled(storage::CollectionId id) const;
+  void note_last_filled(storage::CollectionId id, std::string_view bound);
+
   size_t savepoint() const { return undo_.size(); }
   void rollback(size_t savepoint);
   // The group is over. What takes too much memory is forgotten, the longest unchanged first.
@@ -96,6 +100,7 @@ class OrderIndex {
   std::vector<Undo> undo_;    // what this group changed
   size_t nodes_ = 0;          // of all levels
   boost::unordered_flat_map<storage::CollectionId, uint32_t> revisions_;  // see note_revision()
+  boost::unordered_flat_map<storage::CollectionId, std::string> last_filled_;
   LeafBounds leaves_;
   bool missed_ = false;
   bool unread_ = false;

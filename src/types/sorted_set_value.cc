@@ -162,15 +162,15 @@ void SortedSetReader::walk(const RankRange& ranks, bool reverse, const Each& eac
     }
     return;
   }
-  order().walk(reverse ? ranks.end - 1 : ranks.first, reverse,
-               [&](std::string_view item, bool marked) {
-                 if (item.size() < kScoreBytes) {
-                   data_.latch_error(corrupt_sorted_set());
-                   return false;
-                 }
-                 if (!each(item.substr(kScoreBytes), score_of(item, marked))) left = 1;
-                 return --left != 0;
-               });
+  const auto each_item = [&](std::string_view item, bool marked) {
+    if (item.size() < kScoreBytes) {
+      data_.latch_error(corrupt_sorted_set());
+      return false;
+    }
+    if (!each(item.substr(kScoreBytes), score_of(item, marked))) left = 1;
+    return --left != 0;
+  };
+  order().walk(reverse ? ranks.end - 1 : ranks.first, reverse, each_item);
   if (left != 0 && !data_.failed()) data_.latch_error(corrupt_sorted_set());
 }
 

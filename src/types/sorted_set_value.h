@@ -20,6 +20,7 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,7 +134,11 @@ class SortedSetWriter {
   std::optional<ScoredMember> peek(End end);
   bool remove(std::string_view member);   // true when it was there
   void remove(const ScoredMember& read);  // one that has just been read: it is not looked up
-  // The members of these ranks; cheaper than one by one.
+  // The last members of a large set, so many at most, from the last one on.
+  std::vector<ScoredMember> last(uint64_t count);
+  // Members that stand next to each other and have just been read; cheaper than one by one.
+  void remove(std::span<const ScoredMember> neighbours);
+  // The same for the members of these ranks.
   void remove(const RankRange& ranks);
   // Stores what has changed. False when no member is left, and so no key.
   bool finish();
@@ -144,6 +149,7 @@ class SortedSetWriter {
   std::optional<double> score_of_large(std::string_view member);
   void put_large(std::string_view member, double score, std::optional<double> old);
   void erase_large(std::string_view member, double score);
+  void remove_items(std::string_view first, std::string_view last);
   void make_large();
   void raise_low();
 

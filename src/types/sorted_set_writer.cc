@@ -135,6 +135,40 @@ void SortedSetWriter::remove(const ScoredMember& read) {
   changed_ = true;
 }
 
+std::vector<ScoredMember> SortedSetWriter::last(uint64_t count) {
+  std::vector<ScoredMember> found;
+  order().walk_from_last([&](std::string_view item, bool marked) {
+    if (item.size() < kScoreBytes) return false;
+    found.push_back(
+        {.score = score_of(item, marked), .member = std::string(item.substr(kScoreBytes))});
+    return found.size() < count;
+  });
+  if (found.size() < count && !keys_.data().failed()) {
+    keys_.data().latch_error(corrupt_sorted_set());
+  }
+  return found;
+}
+
+void SortedSetWriter::remove(std::span<const ScoredMember> neighbours) {
+  if (neighbours.size() < 2 || !collection_) {
+    for (const ScoredMember& each : neighbours) remove(each);
+    return;
+  }
+  const auto [low, high] =
+      std::ranges::minmax({item_of(neighbours.front().score, neighbours.front().member),
+                           item_of(neighbours.back().score, neighbours.back().member)});
+  remove_items(low, high);
+}
+
+void SortedSetWriter::remove_items(std::string_view first, std::string_view last) {
+  changed_ = true;
+  order().remove_between(first, last, [&](std::string_view item) {
+    remove_member(keys_.overlay(), id(), item.substr(std::min(kScoreBytes, item.size())));
+    --collection_->count;
+  });
+  lowest_removed_ = lowest_removed_ || first <= low_;
+}
+
 void SortedSetWriter::remove(const RankRange& ranks) {
   if (ranks.size() == 0) return;
   changed_ = true;
@@ -152,10 +186,7 @@ void SortedSetWriter::remove(const RankRange& ranks) {
     if (!keys_.data().failed()) keys_.data().latch_error(corrupt_sorted_set());
     return;
   }
-  order().remove_between(*first, *last, [&](std::string_view item) {
-    remove_member(keys_.overlay(), id(), item.substr(std::min(kScoreBytes, item.size())));
-    --collection_->count;
-  });
+  remove_items(*first, *last);
   lowest_removed_ = lowest_removed_ || ranks.first == 0;
 }
 

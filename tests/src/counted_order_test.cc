@@ -76,7 +76,7 @@ class Sequence {
     REQUIRE(order().rank("\xff") == model_.size());
     REQUIRE(order().rank("") == 0);
   }
-  // Nothing where an end's leaf is empty.
+  // The lowest is not told where its leaf is empty.
   void check_ends() {
     const auto lowest = order().lowest();
     const auto highest = order().highest();
@@ -87,10 +87,22 @@ class Sequence {
     }
     if (lowest)
       REQUIRE((lowest->item == *model_.begin() && lowest->marked == marked(lowest->item)));
-    if (highest) {
-      REQUIRE((highest->item == *model_.rbegin() && highest->marked == marked(highest->item)));
-    }
-    ends_told_ += (lowest ? 1 : 0) + (highest ? 1 : 0);
+    ends_told_ += lowest ? 1 : 0;
+    check_last();
+  }
+  void check_last() {
+    const auto highest = order().highest();
+    REQUIRE(highest.has_value() == !model_.empty());
+    if (!highest) return;
+    REQUIRE((highest->item == *model_.rbegin() && highest->marked == marked(highest->item)));
+    auto at = model_.rbegin();
+    size_t left = 20;
+    order().walk_from_last([&](std::string_view item, bool its_mark) {
+      REQUIRE(at != model_.rend());
+      REQUIRE((item == *at++ && its_mark == marked(item)));
+      return --left != 0;
+    });
+    REQUIRE((left == 0 || at == model_.rend()));
   }
   // What a streamed reply would read of some ranks.
   void check_leaves(std::mt19937_64& random) {
@@ -350,6 +362,38 @@ TEST_CASE("a queue keeps its ranks: filled at one end, emptied at the other", "[
       sequence.check(random);
       sequence.commit();
     }
+  }
+  sequence.check(random);
+}
+
+TEST_CASE("the last items are found while they go and others come behind them", "[counted_order]") {
+  const uint64_t seed = GENERATE(1, 2, 3);
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  Sequence sequence(each_engine());
+  const uint64_t length = sequence.steps(16'000) / (sequence.on_disk() ? 1 : 8);
+  std::set<std::string> items;
+  for (uint64_t i = 0; i < length; ++i) items.insert(numbered(4 * i));
+  sequence.build(items);
+  const auto pop = [&] {
+    if (!sequence.model().empty()) sequence.remove(*sequence.model().rbegin());
+  };
+  for (uint64_t i = 0; i < 2 * length; ++i) {
+    const uint64_t chance = random() % 100;
+    if (chance < 65) {
+      pop();
+    } else if (chance < 90 && seed > 1) {
+      sequence.add(numbered(random() % (seed == 2 ? 4 * length : 4 * length - i)));
+    } else if (chance == 99) {
+      sequence.undone([&] {
+        for (int j = 0; j < 40; ++j) {
+          random() % 3 == 0 ? sequence.add(numbered(random() % (4 * length))) : pop();
+          sequence.check_last();
+        }
+      });
+      sequence.commit();
+    }
+    if (chance % 4 == 0) sequence.check_last();
   }
   sequence.check(random);
 }
