@@ -38,6 +38,7 @@ void write_engine(const InfoSource& source, InfoFields& out) {
   out.add("record_cache_hits", source.services.data.store.cache().hits());
   out.add("collection_cache_bytes", source.services.data.store.images().bytes());
   out.add("collection_cache_hits", source.services.data.store.images().hits());
+  out.add("order_counts_bytes", source.services.data.store.order_counts().bytes());
   out.add("engine_memtable_bytes", stats.memtable_bytes);
   out.add("engine_bytes_read", stats.bytes_read);
   out.add("engine_bytes_written", stats.bytes_written);

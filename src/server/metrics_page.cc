@@ -265,6 +265,8 @@ void write_engine(const InfoSource& source, Page& page) {
   page.counter("record_cache_hits_total", "Records found there.", data.store.cache().hits());
   page.gauge("collection_cache_bytes", "Images of small collections.", data.store.images().bytes());
   page.counter("collection_cache_hits_total", "Reads of such images.", data.store.images().hits());
+  page.gauge("order_counts_bytes", "Counts of large sorted sets that are asked for ranks.",
+             data.store.order_counts().bytes());
   page.counter("engine_read_bytes_total", "Bytes read from tables.", stats.bytes_read);
   page.counter("engine_written_bytes_total", "Bytes written to logs and tables.",
                stats.bytes_written);
