@@ -240,9 +240,9 @@ class Engine {
   // One bounded piece of work for the space of keys that were removed one by one, which otherwise
   // comes back only when much else is written. For when space is short, but with make_room_bytes
   // free: it takes some first. To be called again and again while space is short. Blocks: the
-  // thread of reclaim() calls it. LevelDB goes through all that it has, piece by piece; RocksDB
-  // compacts tables that are mostly removals, so a few among much that lives wait for the next
-  // compaction.
+  // thread of reclaim() calls it. LevelDB goes through all that it has, piece by piece, and
+  // passes over pieces that it has no room for; RocksDB compacts tables that are mostly removals,
+  // so a few among much that lives wait for the next compaction.
   virtual Status make_room() = 0;
 
   // To be called some times a second: an engine whose background work finds no space may ask less

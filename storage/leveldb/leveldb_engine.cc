@@ -112,6 +112,7 @@ LeveldbEngine::LeveldbEngine(const EngineOptions& options, Disk* disk)
     : Engine(options.on_background_error),
       filter_(options.bloom_bits > 0 ? leveldb::NewBloomFilterPolicy(options.bloom_bits) : nullptr),
       cache_(leveldb::NewLRUCache(options.cache_bytes / 2)),
+      disk_(disk),
       path_(options.path),
       cache_capacity_(options.cache_bytes),
       memtable_bytes_(memtable_bytes(options.cache_bytes, disk_bytes(options.path))),
@@ -346,17 +347,20 @@ uint64_t LeveldbEngine::flush_bytes() const {
 // A compaction writes all of its output before its input goes. One that finds no space half way
 // cannot be given up, and so nothing else would ever make room.
 uint64_t LeveldbEngine::compaction_bytes() const {
-  constexpr uint64_t kTablesMax = 25;  // that LevelDB expands one to
-  // Level 0 is merged with all of level 1, which outgrows its 10 MB while much is written.
-  uint64_t upper = 0;
-  for (const EngineLevel& level : levels() | std::views::take(2)) upper += level.bytes;
   const uint64_t all = size_of("", end_of(kAllSpaces.back()));
-  return std::min(all, std::max(upper, kTablesMax * table_bytes_));
+  return std::min(all, std::max(upper_bytes(), kCompactedTablesMax * table_bytes_));
 }
 
-// What tables leave free, the memtables, and a compaction.
-uint64_t LeveldbEngine::make_room_bytes() const {
-  return reserve_bytes(memtable_bytes_) + 2 * memtable_bytes_ + compaction_bytes();
+// Level 0 is merged with all of level 1, which outgrows its 10 MB while much is written.
+uint64_t LeveldbEngine::upper_bytes() const {
+  uint64_t upper = 0;
+  for (const EngineLevel& level : levels() | std::views::take(2)) upper += level.bytes;
+  return upper;
+}
+
+// What tables leave free, the memtables, and what a compaction writes.
+uint64_t LeveldbEngine::room_bytes(uint64_t written) const {
+  return reserve_bytes(memtable_bytes_) + 2 * memtable_bytes_ + written;
 }
 
 uint64_t LeveldbEngine::memory_bytes() const {
@@ -376,10 +380,11 @@ EngineStats LeveldbEngine::stats() const {
   stats.memory_bytes = memory_bytes();
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
-  stats.make_room_bytes = make_room_bytes();
+  stats.make_room_bytes = room_bytes(upper_bytes());
   stats.makes_room = makes_room_;
   // When growth is refused there has to be enough left to write down what is deleted then.
-  stats.headroom_bytes = stats.make_room_bytes + stats.make_room_bytes / 2;
+  const uint64_t room = room_bytes(compaction_bytes());
+  stats.headroom_bytes = room + room / 2;
   stats.reclaim_rewritten = reclaim_rewritten_;
   stats.reclaim_freed = reclaim_freed_;
   return stats;

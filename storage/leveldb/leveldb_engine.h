@@ -80,6 +80,7 @@ class LeveldbEngine : public Engine {
   Status commit(leveldb::WriteBatch* batch, uint64_t records, bool sync);
   Status append(leveldb::WriteBatch* batch, bool sync);  // under write_mutex_
   void flush_memtable();
+  static constexpr uint64_t kCompactedTablesMax = 25;  // that LevelDB expands one to
   // What is dead of one kind, and how far that is deleted.
   struct Dead {
     DeadIds ids;
@@ -96,13 +97,17 @@ class LeveldbEngine : public Engine {
   Status compact_deleted(bool* again);
   Status compact_pieces(const std::string& begin, const std::string& end, std::string* done);
   bool has_room_to_compact() const;
+  bool has_room_to_compact(const std::string& begin, const std::string& end);
+  bool is_mostly_dead(const std::string& begin, const std::string& end, uint64_t bytes_max);
+  std::string begin_of_piece(const std::string& end, uint64_t bytes) const;
   std::string end_of_piece(const std::string& begin, uint64_t bytes) const;
   Status compact_run(const std::string& begin, const std::string& end);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
   // What may be written before anything is freed: by writing out the memtables; by a compaction.
   uint64_t flush_bytes() const;
   uint64_t compaction_bytes() const;
-  uint64_t make_room_bytes() const;
+  uint64_t upper_bytes() const;
+  uint64_t room_bytes(uint64_t written) const;
   uint64_t size_of(const std::string& begin, const std::string& end) const;
   void log(const std::string& line) const {
     if (on_log_) on_log_(line);
@@ -111,6 +116,7 @@ class LeveldbEngine : public Engine {
   // Constant after open; the first two outlive db_, which uses them.
   const std::unique_ptr<const leveldb::FilterPolicy> filter_;
   const std::unique_ptr<leveldb::Cache> cache_;
+  Disk* const disk_;
   const std::string path_;
   const uint64_t cache_capacity_;
   const uint64_t memtable_bytes_;

@@ -61,9 +61,9 @@ int Disk::allocate(int fd, off_t offset, off_t bytes) {
 Status Disk::sync_directory(const std::string& path) {
   return storage::sync_directory(path);
 }
-uint64_t Disk::free_bytes(int fd) {
+uint64_t Disk::free_bytes(const std::string& path) {
   struct statvfs disk {};
-  if (fstatvfs(fd, &disk) != 0) return std::numeric_limits<uint64_t>::max();
+  if (statvfs(path.c_str(), &disk) != 0) return std::numeric_limits<uint64_t>::max();
   return static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
 }
 Disk* Disk::of_machine() {
@@ -207,7 +207,7 @@ class TableFile : public leveldb::WritableFile {
   // With errno, as a write that finds none.
   bool leaves_reserve() {
     const uint64_t reserved = is_manifest_ ? 0 : env_->reserved_bytes_.load();
-    if (reserved == 0 || env_->disk_->free_bytes(fd_) >= reserved + buffer_.size()) return true;
+    if (reserved == 0 || env_->disk_->free_bytes(path_) >= reserved + buffer_.size()) return true;
     errno = ENOSPC;
     return false;
   }

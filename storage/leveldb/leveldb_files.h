@@ -31,7 +31,7 @@ class Disk {
   virtual int sync(int fd);
   virtual int allocate(int fd, off_t offset, off_t bytes);
   virtual Status sync_directory(const std::string& path);
-  virtual uint64_t free_bytes(int fd);  // of its filesystem, for us
+  virtual uint64_t free_bytes(const std::string& path);  // of its filesystem, for us
   static Disk* of_machine();
 };
 

@@ -8,6 +8,13 @@
 #include "storage/leveldb/leveldb_status.h"
 
 namespace ingot::storage {
+namespace {
+
+// Than a key has where one before or behind it is looked for; more in common is rare.
+constexpr size_t kMoreBytes = 64;
+constexpr uint64_t kPieceTables = 8;  // that a compaction by hand is asked for at a time
+
+}  // namespace
 
 size_t LeveldbEngine::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
   std::lock_guard lock(reclaim_mutex_);
@@ -119,7 +126,8 @@ Status LeveldbEngine::compact_deleted(bool* again) {
   for (auto run = deleted_.begin(); run != deleted_.end(); ++run) {
     const uint64_t size = size_of(run->first, run->second.end);
     if (2 * run->second.bytes < size + 2 * table_bytes_) continue;
-    if (!has_room_to_compact()) return {};
+    const std::string first_end = end_of_piece(run->first, kPieceTables * table_bytes_);
+    if (!has_room_to_compact(run->first, std::min(first_end, run->second.end))) return {};
     *again = true;
     const std::string begin = run->first;
     const Deleted deleted = run->second;
@@ -150,17 +158,51 @@ Status LeveldbEngine::compact_deleted(bool* again) {
 Status LeveldbEngine::compact_pieces(const std::string& begin, const std::string& end,
                                      std::string* done) {
   *done = begin;
-  while (*done < end && has_room_to_compact()) {
-    std::string piece_end = std::min(end_of_piece(*done, 8 * table_bytes_), end);
+  while (*done < end) {
+    std::string piece_end = std::min(end_of_piece(*done, kPieceTables * table_bytes_), end);
+    if (!has_room_to_compact(*done, piece_end)) break;
     if (Status status = compact_run(*done, piece_end); !status.ok()) return status;
     *done = std::move(piece_end);
   }
   return {};
 }
 
+// Whatever it is.
 bool LeveldbEngine::has_room_to_compact() const {
-  std::error_code unknown;
-  return std::filesystem::space(path_, unknown).available >= make_room_bytes();
+  return disk_->free_bytes(path_) >= room_bytes(compaction_bytes());
+}
+
+// What is between these. With less free than the largest compaction may take, one of what is dead
+// must still begin: nothing else gives space back then.
+bool LeveldbEngine::has_room_to_compact(const std::string& begin, const std::string& end) {
+  if (has_room_to_compact()) return true;
+  const uint64_t free = disk_->free_bytes(path_);
+  if (free < room_bytes(upper_bytes())) return false;
+  // LevelDB takes with it what lies around.
+  constexpr uint64_t kTablesAround = kCompactedTablesMax / 2;
+  return is_mostly_dead(begin_of_piece(begin, kTablesAround * table_bytes_),
+                        end_of_piece(end, 2 * kTablesAround * table_bytes_), free - room_bytes(0));
+}
+
+// Whether no more than so much would be written of what is between these. That reads it, until
+// there is too much that lives; of what is dead the removals may stay.
+bool LeveldbEngine::is_mostly_dead(const std::string& begin, const std::string& end,
+                                   uint64_t bytes_max) {
+  constexpr uint64_t kRemovalsPart = 4;  // of it, at most, but where values are next to nothing
+  const uint64_t size = size_of(begin, end);
+  const auto written = [size](uint64_t alive) { return alive + (size - alive) / kRemovalsPart; };
+  leveldb::ReadOptions read;
+  read.verify_checksums = true;
+  read.fill_cache = false;
+  const ReadEpochs::Read counted(&reads_);
+  const std::unique_ptr<leveldb::Iterator> it(db_->NewIterator(read));
+  uint64_t alive = 0;
+  for (it->Seek(begin); it->Valid() && it->key().compare(end) < 0; it->Next()) {
+    if (written(alive) > bytes_max) return false;
+    // Before it is compressed; in tables it cannot be more than all that is there.
+    alive = std::min(size, alive + it->key().size() + it->value().size());
+  }
+  return it->status().ok() && written(alive) <= bytes_max;
 }
 
 void LeveldbEngine::look_at_space() {
@@ -181,14 +223,16 @@ void LeveldbEngine::pace(uint64_t bytes, std::chrono::steady_clock::time_point b
 
 // LevelDB compacts by itself only what grows. This writes the memtable with the removals out, too,
 // and costs next to nothing where only the deepest level has tables. What is known to be dead
-// first.
+// first. Passes over what there is no room for.
 Status LeveldbEngine::make_room() {
   std::lock_guard lock(reclaim_mutex_);
   bool done = false;
   if (Status status = compact_deleted(&done); done || !status.ok()) return status;
   const std::string begin = room_from_.empty() ? prefixed(kAllSpaces.front(), {}) : room_from_;
-  std::string end = end_of_piece(begin, 8 * table_bytes_);
-  if (Status status = compact_run(begin, end); !status.ok()) return status;
+  std::string end = end_of_piece(begin, kPieceTables * table_bytes_);
+  if (has_room_to_compact(begin, end)) {
+    if (Status status = compact_run(begin, end); !status.ok()) return status;
+  }
   room_from_ = end < end_of(kAllSpaces.back()) ? std::move(end) : std::string();
   makes_room_ = !room_from_.empty();
   return {};
@@ -200,7 +244,7 @@ Status LeveldbEngine::compact_all(std::atomic<bool>& stop) {
   for (std::string begin = prefixed(kAllSpaces.front(), {}); begin < last;) {
     if (stop) return {Status::Code::kBusy, "the server stops"};
     std::lock_guard lock(reclaim_mutex_);
-    std::string end = end_of_piece(begin, 8 * table_bytes_);
+    std::string end = end_of_piece(begin, kPieceTables * table_bytes_);
     if (Status status = compact_run(begin, end); !status.ok()) return status;
     begin = std::move(end);
   }
@@ -210,7 +254,6 @@ Status LeveldbEngine::compact_all(std::atomic<bool>& stop) {
 // So that between the two there is at most so much in tables, and at least half, if there is. Found
 // byte by byte: keys alone, without reading what lies between.
 std::string LeveldbEngine::end_of_piece(const std::string& begin, uint64_t bytes) const {
-  constexpr size_t kMoreBytes = 64;  // than `begin` has; neighbours with more in common are rare
   std::string end = end_of(kAllSpaces.back());
   if (size_of(begin, end) <= bytes) return end;
   end.clear();
@@ -224,6 +267,21 @@ std::string LeveldbEngine::end_of_piece(const std::string& begin, uint64_t bytes
     end.push_back(static_cast<char>(fits));
   }
   return end;
+}
+
+// So that between the two there is at least so much in tables, if there is, and at most twice that.
+std::string LeveldbEngine::begin_of_piece(const std::string& end, uint64_t bytes) const {
+  std::string begin;
+  while (begin.size() < end.size() + kMoreBytes && size_of(begin, end) > 2 * bytes) {
+    int fits = 0;
+    for (int step = 128; step > 0; step /= 2) {
+      begin.push_back(static_cast<char>(fits + step));
+      if (size_of(begin, end) >= bytes) fits += step;
+      begin.pop_back();
+    }
+    begin.push_back(static_cast<char>(fits));
+  }
+  return begin;
 }
 
 }  // namespace ingot::storage

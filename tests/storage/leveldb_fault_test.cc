@@ -27,7 +27,7 @@ class FaultyDisk : public Disk {
   std::atomic<bool> no_append = false;  // half of it is written
   std::atomic<bool> fail_sync = false;
   std::atomic<int> syncs = 0;
-  std::atomic<bool> is_nearly_full = false;  // so many bytes that a table could be written
+  std::atomic<uint64_t> free = UINT64_MAX;  // bytes, as it tells; nothing fails for that
   enum class Tables { kFine, kHeld, kFull };
   std::atomic<Tables> tables = Tables::kFine;  // what their creation meets
   std::atomic<int> tables_left = INT_MAX;      // that can be made until they are full
@@ -75,7 +75,7 @@ class FaultyDisk : public Disk {
     errno = ENOSPC;
     return -1;
   }
-  uint64_t free_bytes(int fd) override { return is_nearly_full ? 1 << 20 : Disk::free_bytes(fd); }
+  uint64_t free_bytes(const std::string& /*path*/) override { return free; }
   Status sync_directory(const std::string& path) override {
     if (nth_fails()) return {Status::Code::kIo, "as it was told to"};
     return Disk::sync_directory(path);
@@ -311,10 +311,39 @@ TEST_CASE("LevelDB: tables that a read kept are removed for a compaction that wa
   for (int i = 0; i < kKeys; ++i) CHECK(engine.has(std::to_string(i)));
 }
 
+TEST_CASE("LevelDB: what is dead goes with less room than the largest compaction takes") {
+  constexpr int kKeys = 8000;
+  FaultyLeveldb engine;
+  for (int i = 0; i < kKeys; ++i) REQUIRE(engine.put(std::to_string(i)).ok());
+  REQUIRE(engine->compact(kMeta, {}).ok());
+  const uint64_t full = engine.table_bytes();
+  REQUIRE(full > 10'000'000);
+  const auto keep_each = [&](int nth) {
+    const auto batch = engine->new_batch();
+    for (int i = 0; i < kKeys; ++i) {
+      if (i % nth != 0) batch->remove(kMeta, std::to_string(i));
+    }
+    REQUIRE(engine->write(*batch, Durability::kSynced).ok());
+  };
+  const EngineStats stats = engine->stats();
+  engine.faults().free = stats.make_room_bytes + full / 2;
+  CHECK(engine.faults().free < stats.headroom_bytes * 2 / 3);
+  // It would write half of all that, and not end.
+  keep_each(2);
+  for (int piece = 0; piece < 4; ++piece) REQUIRE(engine->make_room().ok());
+  CHECK(engine.table_bytes() > full * 9 / 10);
+  keep_each(10);
+  const bool reopened = GENERATE(false, true);
+  if (reopened) engine.reopen();
+  for (int piece = 0; piece < 4; ++piece) REQUIRE(engine->make_room().ok());
+  CHECK(engine.table_bytes() < full / 5);
+  for (int i = 0; i < kKeys; i += 5) CHECK(engine.has(std::to_string(i)) == (i % 10 == 0));
+}
+
 TEST_CASE("LevelDB: tables leave what the next opening needs") {
   FaultyLeveldb engine;
   REQUIRE(engine.put("k").ok());
-  engine.faults().is_nearly_full = true;
+  engine.faults().free = 1 << 20;  // so much that a table could be written
   auto flushing = std::async(std::launch::async, [&] { return engine->flush(); });
   CHECK(flushing.wait_for(500ms) == std::future_status::timeout);
   CHECK(engine->health() == Health::kNoSpace);
