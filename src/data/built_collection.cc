@@ -87,8 +87,12 @@ void BuiltCollection::flush() {
 }
 
 void BuiltCollection::write_batch() {
-  services_.store.engine().give_way();
-  status_ = services_.store.engine().write(*batch_, durability_);
+  if (leaves_room_ && services_.collector.is_space_short(services_.config.settings()->dir)) {
+    status_ = {storage::Status::Code::kNoSpace, "the disk has no space for it"};
+  } else {
+    services_.store.engine().give_way();
+    status_ = services_.store.engine().write(*batch_, durability_);
+  }
   batch_->clear();
   batch_records_ = 0;
 }

@@ -31,6 +31,9 @@ class BuiltCollection {
   // error may show only at a later call, and reads see it after flush().
   void put(storage::Space space, std::string_view element, std::string_view record);
   void remove(storage::Space space, std::string_view element);
+  // What it takes is for those who delete where space is short: it fails there, not its command
+  // when all of it is written.
+  void leave_room() { leaves_room_ = true; }
   void flush();                                              // whatever is held back
   const storage::Status& status() const { return status_; }  // the first failure, latched
 
@@ -49,6 +52,7 @@ class BuiltCollection {
   const storage::Durability durability_;
   std::unique_ptr<storage::Batch> batch_;
   size_t batch_records_ = 0;
+  bool leaves_room_ = false;
   bool marked_ = false;  // the garbage record is in the batch or written
   bool linked_ = false;  // by a run; whether it was committed only the engine knows
 };

@@ -268,6 +268,7 @@ std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe&
   if (recipe.holds) ctx.hold(*recipe.holds);
   const auto built = build_beside(
       ctx, recipe, [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
+        collection.leave_room();
         return make(keys, into(collection, keys));
       });
   return built ? link(ctx, *built) : std::nullopt;
@@ -280,6 +281,7 @@ std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string
       build_beside(ctx, {.sources = sources, .is_large = true},
                    [&services = ctx.data, db = ctx.db, name = std::string(key), changes](
                        types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
+                     collection.leave_room();
                      return changed_value(services, keys, db, name, changes, collection);
                    });
   if (!built) return std::nullopt;

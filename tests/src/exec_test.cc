@@ -145,6 +145,22 @@ TEST_CASE("a write waits for the next look at the space when what it allowed is 
   CHECK(client.run({"SET", "k", "4"}) == "+OK\r\n");
 }
 
+TEST_CASE("where space is short nothing large is built, but what removals leave", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  CHECK(client.run({"SET", "k", std::string(8 << 20, 'x')}) == "+OK\r\n");
+  for (int i = 0; i < 4; ++i) client.run({"RPUSH", "l", std::string(1 << 20, 'x')});
+  server.services().data.collector.set_space(true, 0);
+  const std::string refusal =
+      "-MISCONF Errors writing to the AOF file: No space left on device\r\n";
+  CHECK(client.run({"COPY", "k", "copy"}) == refusal);
+  CHECK(client.run({"BITOP", "NOT", "k", "k"}) == refusal);
+  CHECK(client.run({"LTRIM", "l", "1", "-1"}) == "+OK\r\n");
+  CHECK(client.run({"LLEN", "l"}) == ":3\r\n");
+  server.services().data.collector.set_space(false, 0);
+  CHECK(client.run({"COPY", "k", "copy"}) == ":1\r\n");
+}
+
 TEST_CASE("a commit that fails tells nobody", "[exec]") {
   auto engine = memory();
   auto& failing = static_cast<storage::MemoryEngine&>(*engine);
