@@ -61,14 +61,14 @@ storage::Status BuiltArgument::status() const {
 }
 
 storage::Status BuiltArgument::read(const Piece& piece) const {
-  constexpr uint64_t kPieceBytes = 64 * kStringChunkBytes;
+  constexpr uint64_t kReadBytes = 64 * kStringChunkBytes;
   storage::Status bad = status();
   if (!bad.ok()) return bad;
   storage::Overlay data(services_.store.engine(), nullptr, storage::Tier::kDisk);
   std::string bytes;
   for (uint64_t at = 0; at < length_; at += bytes.size()) {
     bytes.clear();
-    types::read_string(data, id(), at, std::min(kPieceBytes, length_ - at), &bytes);
+    types::read_string(data, id(), at, std::min(kReadBytes, length_ - at), &bytes);
     if (data.failed()) return data.error();
     piece(bytes);
   }
