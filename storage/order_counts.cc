@@ -24,9 +24,9 @@ bool count_ask(uint8_t* asked) {
 
 }  // namespace
 
-// Of the record alone.
+// Of the record alone, whatever its string has allocated: the same when it comes and when it goes.
 uint64_t OrderCounts::bytes_of(const Record& record) {
-  return sizeof(Record) + record.bound.capacity();
+  return sizeof(Record) + record.bound.size();
 }
 
 // With all that is below them.
@@ -90,14 +90,15 @@ OrderCounts::Answer OrderCounts::leaf_at(CollectionId id, uint32_t revision, uin
 // Made if there is none; null for a revision that is not the known one.
 OrderCounts::Order* OrderCounts::find_order(CollectionId id, uint32_t revision) {
   if (capacity_ == 0) return nullptr;
-  const auto found = orders_.find(id);
+  auto found = orders_.find(id);
   if (found == orders_.end()) {
     queue_.push_back({.id = id, .revision = revision, .bytes = sizeof(Order), .top = {}});
     orders_.emplace(id, std::prev(queue_.end()));
     bytes_ += sizeof(Order);
     any_ = true;
     make_room();
-    return orders_.contains(id) ? &queue_.back() : nullptr;
+    found = orders_.find(id);
+    if (found == orders_.end()) return nullptr;
   }
   Order& order = *found->second;
   if (order.revision == revision) return &order;

@@ -309,6 +309,7 @@ void CountedOrderWriter::split(Leaf at) {
   index_.leaves().note(id_, left.bound);
   put(left);
   put(at);
+  fill(left.bound);
 }
 
 // At a bound of the level below, near the middle.

@@ -384,6 +384,8 @@ TEST_CASE("the last items are found while they go and others come behind them", 
       pop();
     } else if (chance < 90 && seed > 1) {
       sequence.add(numbered(random() % (seed == 2 ? 4 * length : 4 * length - i)));
+    } else if (chance == 98) {
+      for (uint64_t j = 0; j < 30; ++j) sequence.add(numbered(4 * length + random() % 1000));
     } else if (chance == 99) {
       sequence.undone([&] {
         for (int j = 0; j < 40; ++j) {
