@@ -22,6 +22,7 @@ def change(chance, scores):
     return chance.choice([
         [b"ZADD", b"z", score(chance, scores), member(chance)],
         [b"ZADD", b"z", *(w for _ in range(40) for w in (score(chance, scores), member(chance)))],
+        [b"ZADD", b"z", *(w for _ in range(30) for w in (b"%d" % chance.randrange(10**7, 10**8), member(chance)))],
         [b"ZREM", b"z", member(chance), member(chance)],
         [b"ZINCRBY", b"z", b"-10", member(chance)],
         [b"ZPOPMIN", b"z", b"%d" % chance.choice([1, 30])],
