@@ -165,6 +165,7 @@ uint64_t CountedOrder::rank(std::string_view item) {
   if (known && data_.get(Space::kOrder, key(kLeaf, known->bound), &record)) {
     return known->before + items_before(record);
   }
+  if (data_.failed()) return 0;
   uint64_t before = 0;
   std::string behind;
   for (const Level level : kDown) {
