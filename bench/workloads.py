@@ -104,7 +104,19 @@ TYPES = [
              fill=_entry("bench:entries", 1)),
 ]  # fmt: skip
 
-SETS = {"matrix": MATRIX, "types": TYPES, "memtier": [GET, SET]}
+# Of one large sorted set, and of a long list.
+_RANKED = ("ZADD", "bench:ranked", "{random}", "member:{next}")
+RANKS = [
+    Workload("zrank", ("ZRANK", "bench:ranked", "member:{random}"), fill=_RANKED),
+    Workload("zcount", ("ZCOUNT", "bench:ranked", "{random}", "+inf"), fill=_RANKED),
+    Workload("zrangebyscore 10", ("ZRANGEBYSCORE", "bench:ranked", "{random}", "+inf", "LIMIT", 0, 10), fill=_RANKED),
+    Workload("zrevrange 10", ("ZREVRANGE", "bench:ranked", 0, 9), fill=_RANKED),
+    Workload("zpopmax", ("ZPOPMAX", "bench:zset"), stock=("ZADD", "bench:zset", "{next}", "member:{next}")),
+    Workload("sort limit 10", ("SORT", "bench:numbers", "LIMIT", 0, 10), (("DEL", "bench:numbers"),),
+             fill=("RPUSH", "bench:numbers", "{random}")),
+]  # fmt: skip
+
+SETS = {"matrix": MATRIX, "types": TYPES, "ranks": RANKS, "memtier": [GET, SET]}
 
 
 def chosen(which, only):
