@@ -39,8 +39,9 @@ uint64_t OrderCounts::bytes_of(const Records& records) {
 // `find` tells which of some records is the wanted one, and steps over those before it.
 template <typename Find>
 OrderCounts::Answer OrderCounts::ask(CollectionId id, uint32_t revision, const Find& find) {
+  Queue gone;
   std::lock_guard lock(mutex_);
-  Order* const order = find_order(id, revision);
+  Order* const order = find_order(id, revision, &gone);
   if (order == nullptr) return {};
   order->used = true;
   Answer answer;
@@ -88,7 +89,7 @@ OrderCounts::Answer OrderCounts::leaf_at(CollectionId id, uint32_t revision, uin
 }
 
 // Made if there is none; null for a revision that is not the known one.
-OrderCounts::Order* OrderCounts::find_order(CollectionId id, uint32_t revision) {
+OrderCounts::Order* OrderCounts::find_order(CollectionId id, uint32_t revision, Queue* gone) {
   if (capacity_ == 0) return nullptr;
   auto found = orders_.find(id);
   if (found == orders_.end()) {
@@ -96,7 +97,7 @@ OrderCounts::Order* OrderCounts::find_order(CollectionId id, uint32_t revision) 
     orders_.emplace(id, std::prev(queue_.end()));
     bytes_ += sizeof(Order);
     any_ = true;
-    make_room();
+    make_room(gone);
     found = orders_.find(id);
     if (found == orders_.end()) return nullptr;
   }
@@ -116,6 +117,7 @@ void OrderCounts::put(CollectionId id, uint32_t revision, int level, std::vector
     made[i].bound = std::move(nodes[i].bound);
     made[i].count = nodes[i].count;
   }
+  Queue gone;
   std::lock_guard lock(mutex_);
   const auto found = orders_.find(id);
   if (found == orders_.end()) return;
@@ -136,7 +138,7 @@ void OrderCounts::put(CollectionId id, uint32_t revision, int level, std::vector
   }
   resize(order, bytes_of(made), bytes_of(*target));
   *target = std::move(made);
-  make_room();
+  make_room(&gone);
 }
 
 void OrderCounts::resize(Order& order, uint64_t more, uint64_t less) {
@@ -205,11 +207,12 @@ bool OrderCounts::holds(CollectionId id) const {
 
 void OrderCounts::follow(CollectionId id, uint32_t before, uint32_t after,
                          std::span<const Change> changes) {
+  Queue gone;
   std::lock_guard lock(mutex_);
   const auto found = orders_.find(id);
   if (found == orders_.end() || found->second->top.empty()) return;
   Order& order = *found->second;
-  if (order.revision != before) return erase(found->second);
+  if (order.revision != before) return erase(found->second, &gone);
   // A bound of a level is one of the levels below: it goes there last, and comes there first.
   bool fits = true;
   for (const int level : {3, 2, 1}) {
@@ -223,36 +226,38 @@ void OrderCounts::follow(CollectionId id, uint32_t before, uint32_t after,
     }
   }
   order.revision = after;
-  if (!fits) erase(found->second);
+  if (!fits) erase(found->second, &gone);
 }
 
 void OrderCounts::forget(CollectionId id) {
+  Queue gone;
   std::lock_guard lock(mutex_);
-  if (const auto found = orders_.find(id); found != orders_.end()) erase(found->second);
+  if (const auto found = orders_.find(id); found != orders_.end()) erase(found->second, &gone);
 }
 
-void OrderCounts::erase(Queue::iterator at) {
+void OrderCounts::erase(Queue::iterator at, Queue* gone) {
   bytes_ -= at->bytes;
   orders_.erase(at->id);
-  queue_.erase(at);
+  gone->splice(gone->end(), queue_, at);
   any_ = !queue_.empty();
 }
 
-void OrderCounts::make_room() {
+void OrderCounts::make_room(Queue* gone) {
   while (bytes_ > capacity_ && !queue_.empty()) {
     const auto first = queue_.begin();
     if (std::exchange(first->used, false) && queue_.size() > 1) {
       queue_.splice(queue_.end(), queue_, first);
     } else {
-      erase(first);
+      erase(first, gone);
     }
   }
 }
 
 void OrderCounts::set_capacity(uint64_t bytes) {
+  Queue gone;
   std::lock_guard lock(mutex_);
   capacity_ = bytes;
-  make_room();
+  make_room(&gone);
 }
 
 uint64_t OrderCounts::bytes() const {

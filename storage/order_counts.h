@@ -98,13 +98,14 @@ class OrderCounts {
   Answer ask(CollectionId id, uint32_t revision, const Find& find);
   static uint64_t bytes_of(const Record& record);
   static uint64_t bytes_of(const Records& records);
-  Order* find_order(CollectionId id, uint32_t revision);
+  Order* find_order(CollectionId id, uint32_t revision, Queue* gone);
   Records* records(Order& order, int level, std::string_view bound);
   void resize(Order& order, uint64_t more, uint64_t less);
   [[nodiscard]] bool remove(Order& order, const Change& change);
   [[nodiscard]] bool set(Order& order, const Change& change);
-  void erase(Queue::iterator at);
-  void make_room();
+  // To `gone`, which is destroyed without the mutex: an order may have a hundred thousand records.
+  void erase(Queue::iterator at, Queue* gone);
+  void make_room(Queue* gone);
 
   mutable std::mutex mutex_;
   // All by mutex_:

@@ -88,6 +88,8 @@ Status Group::write(storage::Durability durability) {
 
 // Known counts of orders go along with what the group has changed.
 void Group::follow_orders() {
+  // Readers of all orders wait meanwhile. What changes so much is read again.
+  constexpr size_t kFollowedMax = 4096;
   storage::OrderCounts& counts = services_.data.store.order_counts();
   if (!counts.holds_any()) return;
   struct Changed {
@@ -109,7 +111,7 @@ void Group::follow_orders() {
   });
   for (const auto& [id, changed] : orders) {
     const auto before = state_.orders.revision_before(id);
-    if (before && changed.revision) {
+    if (before && changed.revision && changed.changes.size() <= kFollowedMax) {
       counts.follow(id, *before, *changed.revision, changed.changes);
     } else if (!changed.changes.empty()) {
       counts.forget(id);

@@ -140,7 +140,9 @@ void CountedOrder::put_missing(std::string_view bound) {
       if (nodes.back().bound == last) break;
     }
     data_.check(*cursor_);
-    if (data_.failed() || nodes.empty() || nodes.size() == kNodesMax) return;
+    if (data_.failed() || nodes.empty()) return;
+    // Not with each request, in vain.
+    if (nodes.size() == kNodesMax) return data_.order_counts()->forget(id_);
     const auto its = std::ranges::lower_bound(nodes, bound, {}, &Counts::Node::bound);
     if (its == nodes.end()) return;
     if (its != nodes.begin()) behind = std::prev(its)->bound;

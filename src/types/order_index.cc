@@ -103,8 +103,13 @@ std::string_view OrderIndex::last_filled(storage::CollectionId id) const {
 }
 
 void OrderIndex::note_last_filled(storage::CollectionId id, std::string_view bound) {
-  if (bound.empty() || last_filled_.size() >= kLastFilledMax) last_filled_.erase(id);
-  if (!bound.empty() && last_filled_.size() < kLastFilledMax) last_filled_[id] = bound;
+  if (bound.empty()) {
+    last_filled_.erase(id);
+    return;
+  }
+  // Many of these orders have gone.
+  if (last_filled_.size() >= kLastFilledMax) last_filled_.clear();
+  last_filled_[id] = bound;
 }
 
 void OrderIndex::rollback(size_t savepoint) {
@@ -119,7 +124,7 @@ void OrderIndex::rollback(size_t savepoint) {
 
 void OrderIndex::end_group() {
   undo_.clear();
-  revisions_.clear();
+  if (!revisions_.empty()) revisions_.clear();  // which goes over all that it ever held
   while (nodes_ > kNodesMax) forget(Key(by_change_.front()));
 }
 

@@ -225,6 +225,11 @@ TEST_CASE("an order index forgets what changed longest ago, and no more than it 
   for (storage::CollectionId id = 1; id <= kOrders; ++id) kept += index.nodes(id, 1) != nullptr;
   CHECK(kept == 80);
   CHECK(index.nodes(kOrders, 1) != nullptr);
+  // What is known of ends is of the latest, however many there were.
+  for (storage::CollectionId id = 1; id <= 3000; ++id) {
+    index.note_last_filled(id, "bound");
+    REQUIRE(index.last_filled(id) == "bound");
+  }
   // What is undone is forgotten, and counts no more.
   load(kOrders + 1);
   index.rollback(0);
