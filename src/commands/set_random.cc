@@ -193,13 +193,24 @@ void pop_many(WriteContext& ctx, std::string_view name, const Record& record, ui
               [](std::string_view member, ReplySink& reply) { reply.bulk(member); });
 }
 
-std::vector<std::string> draw_one(WriteContext& ctx, SetReader& set, const Record& record) {
-  if (set.is_large()) {
-    auto member = ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, set.size(),
-                                        set.size() <= contract::kDrawnFromAll, dice());
-    if (member) return {std::move(*member)};
+// `count` different members that are to go, of a large set from what was drawn ahead.
+std::vector<std::string> draw_to_pop(WriteContext& ctx, SetReader& set, const Record& record,
+                                     uint64_t count) {
+  const bool is_drawn_ahead = set.is_large() && (count == 1 || count <= set.size() / 3);
+  if (!is_drawn_ahead) return draw_distinct(set, count);
+  std::vector<std::string> members;
+  while (members.size() < count) {
+    const uint64_t left = set.size() - members.size();
+    auto member = ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, left,
+                                        left <= contract::kDrawnFromAll, dice());
+    std::string own;
+    if (!member && set.random(dice(), &own)) member = std::move(own);
+    if (ctx.keys.data().failed()) break;
+    if (std::ranges::find(members, *member) == members.end()) {
+      members.push_back(std::move(*member));
+    }
   }
-  return draw_distinct(set, 1);
+  return members;
 }
 
 void spop(WriteContext& ctx, Args args) {
@@ -222,8 +233,7 @@ void spop(WriteContext& ctx, Args args) {
   if (is_large_removal(set.record(), count, contract::kDrawnByWriter)) {
     return pop_many(ctx, args[1], set.record(), count, most_go);
   }
-  const std::vector<std::string> members =
-      one ? draw_one(ctx, *set, set.record()) : draw_distinct(*set, count);
+  const std::vector<std::string> members = draw_to_pop(ctx, *set, set.record(), count);
   if (ctx.keys.data().failed()) return;
   if (count == size) {
     ctx.keys.remove(ctx.db, args[1], set.record());

@@ -222,3 +222,22 @@ def test_members_taken_at_random(pair, count):
         assert client.call("SCARD", "set") == Reply("integer", COUNT - count)
         # Not those that happen to stand first.
         assert abs(sum(int(each[1:]) for each in taken) / count - COUNT / 2) < COUNT * 0.1
+
+
+@pytest.mark.parametrize("count", [1, 7, 100])
+def test_every_member_is_popped_once(pair, count):
+    """What is drawn ahead, while members come and go meanwhile."""
+    fill(pair)
+    with pair.servers[1].client(timeout=30) as client:
+        taken, size = [], COUNT
+        while size > 0:
+            added = [f"new:{size}", f"newer:{size}"] if size > COUNT / 2 else []
+            removed = client.call("SRANDMEMBER", "set").value
+            commands = [("SREM", "set", removed), *[("SADD", "set", each) for each in added]]
+            replies = client.pipeline([*commands, *[("SPOP", "set", count)] * 16])
+            taken += [removed, *(each.value for reply in replies[len(commands):] for each in reply.value)]
+            assert len(taken) == len(set(taken))
+            size += len(added) - 1
+            size = max(0, size - 16 * count)
+            assert client.call("SCARD", "set") == Reply("integer", size)
+        assert {name(number) for number in range(COUNT)} <= set(taken)
