@@ -10,8 +10,8 @@ import zlib
 from support.effort import FULL, SEED
 
 ABOVE_THE_ENGINE = re.compile(
-    r"smoke/test_|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|expiry|live_changes|ssdb_import)"
-    r"|replication/test_(sentinel|masters_words|selected_database|hostile_masters)"
+    r"smoke/test_|conformance/test_(?!random|reopen)|promises/test_(p3_large|p5_|p7_|client_side|expiry|leaving|live_changes|script|ssdb_import)"
+    r"|replication/test_(sentinel|master|large_values|selected_database|hostile_masters)"
 )
 
 
