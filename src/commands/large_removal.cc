@@ -44,8 +44,9 @@ std::string next_place(const data::SpillSort& taken, bool reverse) {
 void reply_taken(contract::WriteContext& ctx, std::shared_ptr<data::SpillSort> taken,
                  WriteTaken write) {
   const ItemRange all{.first = 0, .count = taken->size()};
+  const bool streams = all.count > contract::kHeldElements && ctx.reply.keeps_bytes_max() == 0;
   reply_sorted({.data = ctx.data,
-                .view = all.count > contract::kHeldElements ? data::latest_view(ctx.data) : nullptr,
+                .view = streams ? data::latest_view(ctx.data) : nullptr,
                 .reader = ctx.keys.data(),
                 .reply = ctx.reply},
                std::move(taken), all,

@@ -31,9 +31,12 @@ bool blocks(const contract::CommandRow& row, contract::Args args) {
 bool BoundedSink::has_room(size_t bytes) {
   if (too_large_) return false;
   if (out_.bytes.size() + bytes <= bytes_max_) return true;
+  refuse();
+  return false;
+}
+void BoundedSink::refuse() {
   too_large_ = true;
   data_.latch_error({storage::Status::Code::kInvalid, "a reply is too large for a script"});
-  return false;
 }
 
 void BoundedSink::simple(std::string_view text) {
@@ -53,6 +56,13 @@ void BoundedSink::real(double value) {
 }
 void BoundedSink::array(uint64_t count) {
   if (has_room(sizeof(count))) RespSink::array(count);
+}
+// A command that streams to who keeps its reply is undone: nobody would get what it has taken.
+void BoundedSink::stream(contract::Stream) {
+  refuse();
+}
+void BoundedSink::elements(std::unique_ptr<net::BodySource>) {
+  refuse();
 }
 
 std::string ScriptCalls::refusal(const contract::Resolved& resolved,
@@ -117,7 +127,7 @@ bool ScriptCalls::call(const ScriptCall& script, std::string* reply) {
     } else {
       goes_on = run(call, script, sink);
     }
-    if (sink.too_large() || !encoded.bodies.empty()) {
+    if (sink.too_large()) {
       data_.reset_outcome();
       encoded.clear();
       contract::RespSink(encoded, script.resp).error(contract::kOutOfMemory);

@@ -29,12 +29,15 @@ class BoundedSink : public contract::RespSink {
   void null() override;
   void real(double value) override;
   void array(uint64_t count) override;
+  void stream(contract::Stream body) override;
+  void elements(std::unique_ptr<net::BodySource> body) override;
   uint64_t keeps_bytes_max() const override { return bytes_max_; }
 
   bool too_large() const { return too_large_; }
 
  private:
   bool has_room(size_t bytes);
+  void refuse();
 
   contract::EncodedReply& out_;
   const uint64_t bytes_max_;

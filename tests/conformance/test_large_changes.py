@@ -241,3 +241,27 @@ def test_every_member_is_popped_once(pair, count):
             size = max(0, size - 16 * count)
             assert client.call("SCARD", "set") == Reply("integer", size)
         assert {name(number) for number in range(COUNT)} <= set(taken)
+
+
+@pytest.mark.parametrize("count", [500, 513, 3000, 5000])
+@pytest.mark.parametrize("wrap", [["EVAL"], ["MULTI"], ["FCALL"]], ids=lambda wrap: wrap[0])
+def test_what_a_script_takes_it_gets(pair, wrap, count):
+    """In a script no reply is streamed. Members were removed that nobody got."""
+    fill(pair)
+    library = "#!lua name=taking\nredis.register_function('take', function(keys, args) return redis.call(unpack(args)) end)"
+    for kind, command in (("set", ["SPOP", "set", count]), ("list", ["LPOP", "list", count]), ("zset", ["ZPOPMAX", "zset", count])):
+        replies = []
+        for server in pair.servers:
+            with server.client(timeout=30) as client:
+                client.call("FUNCTION", "LOAD", "REPLACE", library)
+                if wrap == ["MULTI"]:
+                    script = ["EVAL", "return redis.call(unpack(ARGV))", 1, kind, *command]
+                    reply = client.pipeline([["MULTI"], script, ["EXEC"]])[-1].value[0]
+                elif wrap == ["EVAL"]:
+                    reply = client.call("EVAL", "return redis.call(unpack(ARGV))", 1, kind, *command)
+                else:
+                    reply = client.call("FCALL", "take", 1, kind, *command)
+                size = client.call({"set": "SCARD", "list": "LLEN", "zset": "ZCARD"}[kind], kind)
+            assert reply.kind == "array", (kind, reply)
+            replies.append((len(reply.value), len({each.value for each in reply.value}), size) if kind == "set" else (reply, size))
+        assert replies[0] == replies[1], (kind, str(replies)[:300])
