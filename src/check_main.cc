@@ -16,7 +16,9 @@ constexpr const char* kUsage =
     "Verifies the data that a stopped ingot-server keeps in DIRECTORY (its 'dir', or 'ingot-data' "
     "in\n"
     "it): the checksums of all that is kept, counts, references, expiry index, orders. Changes\n"
-    "nothing; what it needs stands beside the data until it ends: links, and a copy of the log.\n"
+    "nothing; what it needs stands beside the data until it ends: links, and a copy of the log. "
+    "(When\n"
+    "it is killed they stay until the next check or start of the server.)\n"
     "\n"
     "Exit code: 0 sound, 1 not (each problem is a line), 2 it could not be verified.\n";
 constexpr uint64_t kProblemsShown = 100;

@@ -33,13 +33,24 @@
 #include "src/server/ticker.h"
 #include "src/server/ttl_sampler.h"
 #include "src/types/key_cursor.h"
+#include "storage/scratch_copy.h"
 
 namespace ingot {
 
 namespace {
 
 constexpr int kStopGraceMs = 1000;
-constexpr uint64_t kReservedFiles = 512;  // besides clients: tables, logs, sockets
+// Files that are no client's: tables, logs, sockets. With fewer than the least no engine works.
+constexpr uint64_t kReservedFilesMin = 96;
+constexpr uint64_t kReservedFiles = 512;
+
+// How many clients there may be of `wanted`: what they leave is the engine's, which would refuse
+// writes until a restart without it. Raises the limit of open files.
+uint64_t clients_that_fit(uint64_t wanted) {
+  const uint64_t files = server::raise_file_limit(wanted + kReservedFiles);
+  if (files >= wanted + kReservedFiles) return wanted;
+  return files - std::min(files, std::clamp(files / 2, kReservedFilesMin, kReservedFiles));
+}
 
 int64_t system_now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -127,10 +138,18 @@ std::optional<std::string> Instance::open() {
   users_ = std::make_unique<access::Users>(families);
   if (auto error = access::set_up_users(*users_, *settings)) return error;
   server::set_memory_return(settings->jemalloc_bg_thread);
-  uint64_t wanted_files = settings->maxclients + kReservedFiles;
-  if (uint64_t files = server::raise_file_limit(wanted_files); files < wanted_files) {
-    metrics::log::warning("Only {} files can be open at a time; {} are needed for maxclients {}",
-                          files, wanted_files, settings->maxclients);
+  if (const uint64_t fit = clients_that_fit(settings->maxclients); fit == 0) {
+    return fmt::format(
+        "Your current 'ulimit -n' is not enough for the server to start. Please increase your open "
+        "file limit to at least {}. Exiting.",
+        settings->maxclients + kReservedFiles);
+  } else if (fit < settings->maxclients) {
+    metrics::log::warning(
+        "maxclients has been reduced from {} to {} to compensate for low ulimit. If you need "
+        "higher maxclients increase 'ulimit -n' to {}.",
+        settings->maxclients, fit, settings->maxclients + kReservedFiles);
+    config_.set_maxclients(static_cast<unsigned>(fit));
+    settings = config_.settings();
   }
   server::FirstLoad first_load(*settings);
   if (auto error = first_load.prepare()) return error;
@@ -218,6 +237,7 @@ std::optional<std::string> Instance::open_data(const settings::Settings& setting
       .on_log = [](const std::string& line) { metrics::log::notice("{}", line); }};
   auto [engine, opened] = storage::open_engine(settings.engine, options);
   if (!opened.ok()) return "Can't open the data in " + options.path + ": " + opened.message();
+  storage::remove_scratch_copies(options.path);
   storage::Status status;
   store_ = data::Store::open(std::move(engine), settings.databases, system_now_ms, &status);
   if (store_ == nullptr) return "Can't open the data in " + options.path + ": " + status.message();
@@ -424,6 +444,14 @@ std::optional<settings::Refusal> Instance::apply_network(const settings::Setting
 
 std::optional<settings::Refusal> Instance::apply(const settings::Settings& before,
                                                  const settings::Settings& after) {
+  if (after.maxclients > before.maxclients) {
+    if (const uint64_t fit = clients_that_fit(after.maxclients); fit < after.maxclients) {
+      return settings::Refusal{"maxclients",
+                               fmt::format("The operating system is not able to handle the "
+                                           "specified number of clients, try with {}",
+                                           fit)};
+    }
+  }
   if (auto refusal = apply_network(before, after)) {
     (void)apply_network(after, before);  // what was done of it already
     return refusal;

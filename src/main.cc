@@ -49,6 +49,7 @@ void block_signals(sigset_t* signals) {
   sigaddset(signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failed write (EFBIG)
   signal(SIGHUP, SIG_IGN);
 }
 

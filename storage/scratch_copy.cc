@@ -21,7 +21,24 @@ Status failed(std::string_view what, const fs::path& path, const std::string& wh
   return {Status::Code::kIo, fmt::format("cannot {} {}: {}", what, path.string(), why)};
 }
 
+// What the copies of a directory are called, but for a number.
+std::string copies_of(const fs::path& directory) {
+  return directory.filename().string() + ".check-";
+}
+
 }  // namespace
+
+void remove_scratch_copies(const std::string& path) {
+  std::error_code ignored;
+  const fs::path directory = fs::canonical(path, ignored);
+  const std::string prefix = copies_of(directory);
+  for (const fs::directory_entry& each : fs::directory_iterator(directory.parent_path(), ignored)) {
+    const std::string name = each.path().filename();
+    const bool is_copy = name.starts_with(prefix) && name.size() > prefix.size() &&
+                         name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+    if (is_copy) fs::remove_all(each.path(), ignored);
+  }
+}
 
 ScratchCopy::ScratchCopy(const std::string& path) : status_(make(path)) {}
 
@@ -51,7 +68,9 @@ Status ScratchCopy::make(const std::string& path) {
   // However it is named: what stands in it is the server's.
   const fs::path directory = fs::canonical(path, error);
   if (error) return failed("find", path, error.message());
-  const std::string copy = fmt::format("{}.check-{}", directory.string(), getpid());
+  remove_scratch_copies(directory);
+  const std::string copy =
+      (directory.parent_path() / fmt::format("{}{}", copies_of(directory), getpid())).string();
   if (!fs::create_directory(copy, error)) return failed("create", copy, error.message());
   path_ = copy;
   for (const fs::directory_entry& file : fs::directory_iterator(path, error)) {

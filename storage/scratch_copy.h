@@ -12,6 +12,10 @@
 
 namespace ingot::storage {
 
+// Removes the copies of `path` that killed processes have left: their links keep what the data has
+// dropped. By the holder of the engine's lock, without which nobody makes one.
+void remove_scratch_copies(const std::string& path);
+
 class ScratchCopy {
  public:
   // `path`: a directory that open_engine() made. The copy stands beside it. ok() tells whether it

@@ -48,21 +48,26 @@ uint64_t cgroup_limit(const std::filesystem::path& root) {
   return limit;
 }
 
+uint64_t physical_bytes() {
+  static const uint64_t bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 // Measured: the process needs 50 to 90 MB besides the engine's cache.
 constexpr uint64_t kOverhead = 64ull << 20;
 
 }  // namespace
 
 MachineMemory read_machine(const std::filesystem::path& root) {
-  return {.total_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
-          .cgroup_bytes = cgroup_limit(root)};
+  return {.total_bytes = physical_bytes(), .cgroup_bytes = cgroup_limit(root)};
 }
 
 uint64_t memory_limit(const settings::Settings& settings, const MachineMemory& machine) {
-  if (settings.maxmemory != 0) return settings.maxmemory;
   uint64_t available = machine.total_bytes;
   if (machine.cgroup_bytes != 0) available = std::min(available, machine.cgroup_bytes);
+  // Caches lay out their tables for what they may hold.
+  if (settings.maxmemory != 0) return std::min(settings.maxmemory, available);
   return available / 2;
 }
 
@@ -73,7 +78,7 @@ MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes)
   constexpr uint64_t kCommandMin = 16ull << 20;
   uint64_t rest = limit_bytes > 2 * kOverhead ? limit_bytes - kOverhead : limit_bytes / 2;
   uint64_t cache = std::max(kEngineMin, rest / 4 * 3);
-  if (settings.cache_size != 0) cache = settings.cache_size;
+  if (settings.cache_size != 0) cache = std::min(settings.cache_size, physical_bytes());
   uint64_t records = cache / kRecordShare;
   return {.engine_bytes = std::max(kEngineMin, cache - records),
           .record_bytes = records,

@@ -15,7 +15,7 @@ struct MachineMemory {
 // `root`: where /proc and /sys are (tests).
 MachineMemory read_machine(const std::filesystem::path& root = "/");
 
-// maxmemory, or for 0 half of what the machine or the cgroup has.
+// maxmemory, but no more than the machine or the cgroup has; for 0 half of that.
 uint64_t memory_limit(const settings::Settings& settings, const MachineMemory& machine);
 
 // The parts of the limit; the rest is for code, stacks, indexes and the allocator's overhead.

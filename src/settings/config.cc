@@ -136,12 +136,20 @@ Error Config::set(std::span<const Change> changes, bool client_is_local) {
   return {};
 }
 
-void Config::set_master(MasterAddress master) {
+void Config::change(const std::function<void(Settings&)>& make) {
   const std::lock_guard change_lock(change_mutex_);
   auto after = std::make_shared<Settings>(*settings());
-  after->master = std::move(master);
+  make(*after);
   const std::lock_guard lock(mutex_);
   settings_ = std::move(after);
+}
+
+void Config::set_master(MasterAddress master) {
+  change([&](Settings& settings) { settings.master = std::move(master); });
+}
+
+void Config::set_maxclients(unsigned clients) {
+  change([&](Settings& settings) { settings.maxclients = clients; });
 }
 
 Error Config::rewrite() {

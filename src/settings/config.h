@@ -75,10 +75,15 @@ class Config {
   // REPLICAOF, which changes what CONFIG SET may not.
   void set_master(MasterAddress master);
 
+  // Where the limit of open files allows fewer than were asked for.
+  void set_maxclients(unsigned clients);
+
   // CONFIG REWRITE.
   [[nodiscard]] Error rewrite();
 
  private:
+  void change(const std::function<void(Settings&)>& make);
+
   const std::string version_;
 
   // Constant after load():

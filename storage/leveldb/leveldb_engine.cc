@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -81,9 +83,14 @@ uint64_t table_bytes(uint64_t disk_bytes) {
 uint64_t reserve_bytes(uint64_t memtable_bytes) {
   return 2 * memtable_bytes + kMiB;
 }
+// No more than a quarter of what the process may open, either: the others are for clients, too.
 int open_files_max(uint64_t cache_bytes) {
   constexpr uint64_t kBytesPerTable = 96 * 1024;  // filter and index of 4 MB of small records
-  return static_cast<int>(std::clamp<uint64_t>(cache_bytes / 4 / kBytesPerTable, 64, 10'000));
+  constexpr uint64_t kLeast = 64;                 // LevelDB takes no less
+  rlimit files{};
+  const uint64_t most = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur / 4 : kLeast;
+  return static_cast<int>(std::clamp<uint64_t>(cache_bytes / 4 / kBytesPerTable, kLeast,
+                                               std::clamp<uint64_t>(most, kLeast, 10'000)));
 }
 
 }  // namespace

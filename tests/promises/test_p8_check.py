@@ -59,7 +59,13 @@ def test_a_sound_directory(engine, end):
         assert code == 0 and engine in said, said
         assert sorted(os.listdir(server.directory / "ingot-data")) == before
         assert not [name for name in os.listdir(server.directory) if ".check" in name]
+        left = server.directory / "ingot-data.check-4711"  # as a check leaves it that was killed
+        left.mkdir()
+        (left / "000001.sst").write_bytes(b"x")
+        assert ingot_check(server.directory)[0] == 0 and not left.exists()
+        left.mkdir()
         server.start()
+        assert not left.exists()
         with server.client(timeout=30) as client:
             for diary in diaries:
                 diary.remembered(client)

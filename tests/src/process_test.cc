@@ -113,6 +113,8 @@ TEST_CASE("half of the machine or of its tightest cgroup") {
   CHECK(memory_limit(settings, {.total_bytes = 80 * kMb, .cgroup_bytes = 100 * kMb}) == 40 * kMb);
   settings.maxmemory = 5 * kMb;
   CHECK(memory_limit(settings, {.total_bytes = 800 * kMb, .cgroup_bytes = 100 * kMb}) == 5 * kMb);
+  settings.maxmemory = UINT64_MAX;
+  CHECK(memory_limit(settings, {.total_bytes = 800 * kMb, .cgroup_bytes = 100 * kMb}) == 100 * kMb);
 }
 
 TEST_CASE("cgroup limits of both versions count at every level") {

@@ -1,0 +1,83 @@
+"""What the system allows a process: few open files, files that may not grow, less memory than maxmemory says."""
+
+import resource
+import time
+
+import pytest
+from support.resp import Reply
+from support.servers import Server, ServerError, engines
+
+OK = Reply("simple", b"OK")
+
+
+@pytest.fixture(params=engines())
+def engine(request):
+    return request.param
+
+
+def with_files(engine, files, options=None):
+    """A server that may open so many files, unless it may raise that."""
+    server = Server.ingot(engine, options)
+    command = server.command_line
+    server.command_line = lambda: ["prlimit", f"--nofile={files}:{files}", *command()]
+    return server
+
+
+def test_clients_leave_files_to_the_engine(engine):
+    """They took all there were, and the engine refused writes until a restart."""
+    with with_files(engine, 400) as server, server.client() as client:
+        most = int(client.call("CONFIG", "GET", "maxclients").value[1].text())
+        if most == 10000:
+            pytest.skip("the limit could be raised")
+        assert 150 <= most <= 400
+        refused = client.call("CONFIG", "SET", "maxclients", most + 1000)
+        assert refused.kind == "error" and b"try with %d" % most in refused.value
+        assert client.call("CONFIG", "SET", "maxclients", most - 1) == OK
+        assert client.call("CONFIG", "SET", "maxclients", most) == OK
+        idle, told = [], None
+        while told is None:
+            idle.append(server.client())
+            reply = idle[-1].call("PING")
+            told = reply if reply.kind == "error" else None
+        assert told.value == b"ERR max number of clients reached" and len(idle) == most
+        for number in range(40):
+            assert client.call("SET", f"k{number}", b"%d" % (number % 10) * (1 << 20)) == OK
+        for each in idle:
+            each.close()
+        assert client.call("STRLEN", "k39").value == 1 << 20
+
+
+def test_too_few_files_to_start(engine):
+    server = with_files(engine, 80)
+    try:
+        with server:
+            assert server.client().call("CONFIG", "GET", "maxclients").value[1].text() == "10000"  # could be raised
+    except ServerError:
+        assert "Your current 'ulimit -n' is not enough for the server to start." in server.log_tail()
+    finally:
+        server.stop()
+        server.remove()
+
+
+def test_files_that_may_not_grow(engine):
+    with Server.ingot(engine, {"maxmemory": "24mb"}) as server, server.client() as client:
+        assert client.call("SET", "before", "v") == OK
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        refused = None
+        for number in range(3000):
+            reply = client.call("SET", f"k{number}", "v" * 1000)
+            refused = refused or (reply if reply != OK else None)
+        assert refused is not None and refused.value.startswith(b"MISCONF")
+        assert client.call("GET", "before").value == b"v"
+
+
+@pytest.mark.parametrize("value", [1 << 62, (1 << 63) - 1, (1 << 64) - 1])
+def test_more_memory_than_there_is(engine, value):
+    with Server.ingot(engine) as server, server.client() as client:
+        assert client.call("CONFIG", "SET", "maxmemory", value) == OK
+        assert client.call("SET", "k", "v") == OK
+        time.sleep(0.5)
+        assert client.call("GET", "k").value == b"v"
+    with Server.ingot(engine, {"maxmemory": value, "cache-size": value}) as server, server.client() as client:
+        assert client.call("CONFIG", "GET", "maxmemory").value[1].text() == str(value)
+        assert client.call("SET", "k", "v") == OK
