@@ -25,6 +25,8 @@ class Replica:
     def __init__(self, port, host="127.0.0.1", timeout=20.0, listening_port=1, before_data=None):
         self.timeout = timeout
         self._socket = socket.create_connection((host, port), timeout)
+        # The kernel would grow it to 32 MB for one that has read fast, and then nobody falls behind.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         self._socket.settimeout(ACK_SECONDS)
         self._is_synced = False
         self._in = bytearray()
