@@ -98,7 +98,11 @@ MemoryPlan plan_memory(uint64_t cache_bytes, uint64_t disk_bytes) {
   // Bounded for what a start after a crash has to read again: some ten milliseconds for a megabyte.
   plan.memtables =
       std::clamp<uint64_t>(std::min(cache_bytes / 4, disk_bytes / 16), 4 * kMiB, 256 * kMiB);
-  plan.memtable = plan.memtables / kMemtablesPerSpace;
+  // The larger a table of level 0, the fewer times the level below is rewritten for the same bytes.
+  // Where blocks need all of a small cache, or a merge much of a small disk, they are half as
+  // large.
+  const bool is_roomy = plan.memtables <= std::min(cache_bytes / 3, disk_bytes / 64);
+  plan.memtable = plan.memtables / (is_roomy ? 2 : kMemtablesPerSpace);
   // RocksDB slows writes down further with each table that comes meanwhile, to next to nothing.
   // Small tables may wait in greater number for a merge that takes as long as ever; but what is
   // pinned of each must leave room in the cache.
@@ -120,8 +124,10 @@ TablePlan plan_tables(const MemoryPlan& memory, uint64_t disk_bytes) {
   plan.compaction = std::clamp<uint64_t>(disk_bytes / 20, 16 * kMiB, 800 * kMiB);
   plan.table = std::max<uint64_t>(2 * kMiB, plan.compaction / kTablesOfCompaction);
   plan.level_base = std::min(level_base(memory), std::max(memory.memtables, disk_bytes / 16));
-  // More would make walks slower, which seek in each of them.
-  plan.level0_tables = plan.level_base >= 2 * memory.memtables ? 6 : 4;
+  // More would make walks slower, which seek in each of them. Level 0 is no larger than the level
+  // that it goes into.
+  plan.level0_tables =
+      static_cast<int>(std::clamp<uint64_t>(plan.level_base / memory.memtable, 4, 6));
   return plan;
 }
 
