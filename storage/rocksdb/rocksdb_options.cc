@@ -99,9 +99,10 @@ MemoryPlan plan_memory(uint64_t cache_bytes, uint64_t disk_bytes) {
   plan.memtables =
       std::clamp<uint64_t>(std::min(cache_bytes / 4, disk_bytes / 16), 4 * kMiB, 256 * kMiB);
   // The larger a table of level 0, the fewer times the level below is rewritten for the same bytes.
-  // Where blocks need all of a small cache, or a merge much of a small disk, they are half as
-  // large.
-  const bool is_roomy = plan.memtables <= std::min(cache_bytes / 3, disk_bytes / 64);
+  // In a small cache they are half as large, as all that a space may have wait for a slow disk at
+  // times, and on a small disk, as a merge takes room.
+  constexpr uint64_t kRoomyCache = 64 * kMiB;
+  const bool is_roomy = cache_bytes >= kRoomyCache && plan.memtables <= disk_bytes / 64;
   plan.memtable = plan.memtables / (is_roomy ? 2 : kMemtablesPerSpace);
   // RocksDB slows writes down further with each table that comes meanwhile, to next to nothing.
   // Small tables may wait in greater number for a merge that takes as long as ever; but what is
