@@ -80,4 +80,6 @@ def test_more_memory_than_there_is(engine, value):
         assert client.call("GET", "k").value == b"v"
     with Server.ingot(engine, {"maxmemory": value, "cache-size": value}) as server, server.client() as client:
         assert client.call("CONFIG", "GET", "maxmemory").value[1].text() == str(value)
+        told = client.call("INFO", "memory").text()
+        assert int(told.split("\r\nmaxmemory:")[1].split("\r\n")[0]) < 1 << 50
         assert client.call("SET", "k", "v") == OK

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(self_check(), reason="Redis keeps other promises
 AFTER_SECONDS = 0.3 if FULL else 0.15  # of writing, once the call has failed
 HEALED_SECONDS = 20
 STARTING, WRITING = (12, 60) if FULL else (2, 4)  # how many calls are chosen of each phase
-FILLED = 100 if FULL else 5  # how often the disk is full
+FILLED = 100 if FULL else 8  # how often the disk is full
 FAULTS = {
     "write error": ("change", errno.EIO, False),
     "disk full": ("change", errno.ENOSPC, True),

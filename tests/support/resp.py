@@ -183,10 +183,10 @@ class Client:
         first = data[start]
         if first == BULK:
             size = int(data[start + 1 : end])
-            if size == -1:
-                return NULL_BULK
             if size < 0:
-                raise ValueError("a bulk string of less than nothing")
+                if data[start + 1 : end] != b"-1":
+                    raise ValueError("a bulk string of less than nothing")
+                return NULL_BULK
             begin = end + 2
             end = begin + size
             if not data.startswith(b"\r\n", end):
