@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "src/contract/context.h"
 #include "src/contract/thresholds.h"
@@ -31,6 +33,25 @@ using Random = std::mt19937_64;
 
 // Each thread's own.
 Random& dice();
+
+// Takes `wanted` different elements, at most half of what there is: `draw(&name)` draws one, false
+// after a failure, `take(name)` gets each that was not drawn before. Ends with an error where a
+// damaged collection counts more elements than it has.
+template <typename DrawOne, typename Take>
+void draw_few(storage::Reader& data, uint64_t wanted, const DrawOne& draw, const Take& take) {
+  constexpr int kFruitlessMax = 1000;
+  std::unordered_set<std::string> drawn;
+  std::string name;
+  int fruitless = 0;
+  while (drawn.size() < wanted && draw(&name)) {
+    if (drawn.insert(name).second) {
+      take(name);
+      fruitless = 0;
+    } else if (++fruitless == kFruitlessMax) {
+      return data.latch_error({storage::Status::Code::kCorruption, "a collection lacks members"});
+    }
+  }
+}
 
 // Writes `count` elements. Not always on the same thread, one call at a time.
 using Draw = std::function<void(storage::Reader& data, uint64_t count, contract::ReplySink& reply)>;

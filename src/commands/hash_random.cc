@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -82,17 +81,15 @@ void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted)
 void reply_few(Source& source, const DrawRequest& request) {
   types::MemberTable table(source.ctx.keys.data(), source.id());
   announce(source.ctx.reply, request, request.size());
-  std::unordered_set<std::string> drawn;
-  std::string field;
   std::string stored;
-  FieldValue value;
-  while (drawn.size() < request.size()) {
-    if (!table.random(dice(), source.length, &field, &stored)) return;
-    if (!types::decode_field_value(stored, &value)) value = {};
-    if (drawn.insert(field).second) {
-      write_field(source.ctx.reply, request.with_values, field, value.bytes);
-    }
-  }
+  draw_few(
+      source.ctx.keys.data(), request.size(),
+      [&](std::string* field) { return table.random(dice(), source.length, field, &stored); },
+      [&](const std::string& field) {
+        FieldValue value;
+        if (!types::decode_field_value(stored, &value)) value = {};
+        write_field(source.ctx.reply, request.with_values, field, value.bytes);
+      });
 }
 
 // Draws from a small hash, or from one that has to be walked because fields have expired: its live

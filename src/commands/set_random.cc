@@ -26,7 +26,7 @@ using types::Record;
 using types::SetReader;
 
 // `wanted` different members, each set of them with equal chance; fewer only after a failure.
-std::vector<std::string> draw_distinct(SetReader& set, uint64_t wanted) {
+std::vector<std::string> draw_distinct(storage::Reader& data, SetReader& set, uint64_t wanted) {
   std::vector<std::string> members;
   const uint64_t size = set.size();
   if (!set.is_large() || wanted > size / 3) {
@@ -38,11 +38,9 @@ std::vector<std::string> draw_distinct(SetReader& set, uint64_t wanted) {
     });
     return members;
   }
-  std::unordered_set<std::string> drawn;
-  std::string member;
-  while (drawn.size() < wanted && set.random(dice(), &member)) {
-    if (drawn.insert(member).second) members.push_back(member);
-  }
+  draw_few(
+      data, wanted, [&](std::string* member) { return set.random(dice(), member); },
+      [&](const std::string& member) { members.push_back(member); });
   return members;
 }
 
@@ -90,7 +88,7 @@ void srandmember(ReadContext& ctx, Args args) {
       !ctx.keys.data().begin_walk(wanted)) {
     return;
   }
-  const std::vector<std::string> members = draw_distinct(*set, wanted);
+  const std::vector<std::string> members = draw_distinct(ctx.keys.data(), *set, wanted);
   ctx.reply.array(members.size());
   for (const std::string& member : members) ctx.reply.bulk(member);
 }
@@ -149,28 +147,28 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
 // many are drawn while the rest is made.
 void pop_many(WriteContext& ctx, std::string_view name, const Record& record, uint64_t count,
               bool most_go) {
-  const auto rest = leave_rest(ctx, name, record,
-                               [count, most_go, limits = set_limits(ctx)](
-                                   types::KeyReader& keys, const Record& from,
-                                   const types::PutElement& put, data::SpillSort& taken) {
-                                 SetReader set(keys.data(), from);
-                                 if (count <= contract::kRemovedByWriter && !most_go) {
-                                   for (const std::string& member : draw_distinct(set, count)) {
-                                     taken.add(next_place(taken), member);
-                                   }
-                                   return types::BuiltValue{};
-                                 }
-                                 uint64_t left = set.size();
-                                 types::BuiltValue built = types::rest_of_set(
-                                     keys.data(), from, limits, put, [&](std::string_view member) {
-                                       if (left == 0 || dice()() % left-- >= count - taken.size())
-                                         return false;
-                                       taken.add(next_place(taken), member);
-                                       return true;
-                                     });
-                                 if (!most_go) built.metadata.limit_passed = from.limit_passed();
-                                 return built;
-                               });
+  const auto rest = leave_rest(
+      ctx, name, record,
+      [count, most_go, limits = set_limits(ctx)](types::KeyReader& keys, const Record& from,
+                                                 const types::PutElement& put,
+                                                 data::SpillSort& taken) {
+        SetReader set(keys.data(), from);
+        if (count <= contract::kRemovedByWriter && !most_go) {
+          for (const std::string& member : draw_distinct(keys.data(), set, count)) {
+            taken.add(next_place(taken), member);
+          }
+          return types::BuiltValue{};
+        }
+        uint64_t left = set.size();
+        types::BuiltValue built =
+            types::rest_of_set(keys.data(), from, limits, put, [&](std::string_view member) {
+              if (left == 0 || dice()() % left-- >= count - taken.size()) return false;
+              taken.add(next_place(taken), member);
+              return true;
+            });
+        if (!most_go) built.metadata.limit_passed = from.limit_passed();
+        return built;
+      });
   if (!rest) return;
   bool is_left = rest->value.size != 0;
   if (rest->value.changes == 0) {
@@ -197,19 +195,19 @@ void pop_many(WriteContext& ctx, std::string_view name, const Record& record, ui
 std::vector<std::string> draw_to_pop(WriteContext& ctx, SetReader& set, const Record& record,
                                      uint64_t count) {
   const bool is_drawn_ahead = set.is_large() && (count == 1 || count <= set.size() / 3);
-  if (!is_drawn_ahead) return draw_distinct(set, count);
+  if (!is_drawn_ahead) return draw_distinct(ctx.keys.data(), set, count);
   std::vector<std::string> members;
-  while (members.size() < count) {
-    const uint64_t left = set.size() - members.size();
-    auto member = ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, left,
-                                        left <= contract::kDrawnFromAll, dice());
-    std::string own;
-    if (!member && set.random(dice(), &own)) member = std::move(own);
-    if (ctx.keys.data().failed()) break;
-    if (std::ranges::find(members, *member) == members.end()) {
-      members.push_back(std::move(*member));
-    }
-  }
+  draw_few(
+      ctx.keys.data(), count,
+      [&](std::string* member) {
+        const uint64_t left = set.size() - members.size();
+        auto ahead = ctx.keys.drawn().next(ctx.keys.overlay(), record.collection()->id, left,
+                                           left <= contract::kDrawnFromAll, dice());
+        if (!ahead) return set.random(dice(), member);
+        *member = std::move(*ahead);
+        return true;
+      },
+      [&](const std::string& member) { members.push_back(member); });
   return members;
 }
 

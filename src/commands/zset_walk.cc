@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -34,7 +33,8 @@ void announce(ReplySink& reply, bool with_scores, uint64_t members) {
 }
 
 // `wanted` different members, each set of them with equal chance; fewer only after a failure.
-std::vector<ScoredMember> draw_distinct(SortedSetReader& set, uint64_t wanted) {
+std::vector<ScoredMember> draw_distinct(storage::Reader& data, SortedSetReader& set,
+                                        uint64_t wanted) {
   std::vector<ScoredMember> members;
   const uint64_t size = set.size();
   if (!set.is_large() || wanted > size / 3) {
@@ -48,15 +48,19 @@ std::vector<ScoredMember> draw_distinct(SortedSetReader& set, uint64_t wanted) {
     });
     return members;
   }
-  std::unordered_set<std::string> drawn;
   ScoredMember member;
-  while (drawn.size() < wanted && set.random(dice(), &member)) {
-    if (drawn.insert(member.member).second) members.push_back(member);
-  }
+  draw_few(
+      data, wanted,
+      [&](std::string* name) {
+        const bool is_drawn = set.random(dice(), &member);
+        *name = member.member;
+        return is_drawn;
+      },
+      [&](const std::string&) { members.push_back(member); });
   return members;
 }
 
-Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
+Draw repeated_draw(storage::Reader& reader, SortedSetReader& set, const Record& record, bool scores) {
   if (set.is_large()) {
     const storage::CollectionId id = record.collection()->id;
     return
@@ -70,8 +74,8 @@ Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
           }
         };
   }
-  return [members = draw_distinct(set, set.size()), scores](storage::Reader&, uint64_t count,
-                                                            ReplySink& reply) {
+  return [members = draw_distinct(reader, set, set.size()), scores](storage::Reader&, uint64_t count,
+                                                                  ReplySink& reply) {
     for (; count > 0 && !members.empty(); --count) {
       write_member(reply, scores, members[dice()() % members.size()]);
     }
@@ -82,7 +86,7 @@ void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record
                     bool scores) {
   reply_draws(
       ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
-      [&] { return repeated_draw(set, record, scores); },
+      [&] { return repeated_draw(ctx.keys.data(), set, record, scores); },
       [&](uint64_t draws) { announce(ctx.reply, scores, draws); });
 }
 
@@ -104,7 +108,7 @@ void zrandmember(ReadContext& ctx, Args args) {
       !ctx.keys.data().begin_walk(wanted)) {
     return;
   }
-  const auto members = draw_distinct(*set, wanted);
+  const auto members = draw_distinct(ctx.keys.data(), *set, wanted);
   announce(ctx.reply, scores, members.size());
   for (const ScoredMember& member : members) write_member(ctx.reply, scores, member);
 }

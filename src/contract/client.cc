@@ -17,7 +17,7 @@ Client::Client(uint64_t client_id, std::string peer, std::string local, int sock
       account_(std::move(account)) {}
 
 uint64_t Client::memory_bytes() const {
-  uint64_t bytes = sizeof(Client) + pending_bytes + queued_bytes + subscribed_bytes;
+  uint64_t bytes = sizeof(Client) + pending_bytes + queued_bytes + watched_bytes + subscribed_bytes;
   if (connection == nullptr) return bytes;
   return bytes + connection->query_buffer_bytes + connection->query_buffer_free +
          connection->output_bytes;

@@ -38,6 +38,11 @@ struct QueuedCommand {
 // What a subscription takes beside its name, twice.
 inline constexpr size_t kSubscriptionBytes = 256;
 
+// What a key that is watched takes, about.
+constexpr uint64_t watched_bytes(std::string_view key) {
+  return 192 + key.size();
+}
+
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 constexpr bool is_silent(ReplyMode mode) {
   return mode == ReplyMode::kOff || mode == ReplyMode::kSkipThis;
@@ -72,7 +77,9 @@ class Client {
   // In a blocking command: only the writer changes that. And held back by a pause of all clients.
   std::atomic<bool> waits{false};
   std::atomic<bool> paused{false};
-  std::atomic<bool> watch_broken{false};  // a key has changed that it watches: the writer's
+  // The keys that it watches: the writer's.
+  std::atomic<bool> watch_broken{false};  // one has changed
+  std::atomic<uint64_t> watched_bytes{0};
   std::atomic<int> queued{-1};            // commands in MULTI; -1: none open
   std::atomic<int64_t> last_command_ms{0};
   std::atomic<const CommandRow*> last_command{nullptr};

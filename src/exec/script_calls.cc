@@ -102,7 +102,11 @@ std::string ScriptCalls::refusal(const contract::Resolved& resolved,
 std::string ScriptCalls::begin_refusal(bool may_write, bool allows_stale) const {
   const Following& following = services_.following;
   if (following.is_stale() && !allows_stale) return kMasterDown;
-  if (may_write && following.refuses_writes() && !caller_.is_master) return kReadOnly;
+  if (!may_write || caller_.is_master) return {};
+  if (following.refuses_writes()) return kReadOnly;
+  if (!following.asked && services_.replicas.lacks_some(services_.data.store.now_ms())) {
+    return contract::kTooFewReplicas;
+  }
   return {};
 }
 

@@ -243,7 +243,8 @@ void Session::settle() {
   }
   if (!client_->in_multi) queued_bytes_ = 0;
   client_->queued_bytes.store(queued_bytes_, std::memory_order_relaxed);
-  connection_->hold_input(pending_bytes_ + queued_bytes_ + client_->subscribed_bytes);
+  connection_->hold_input(pending_bytes_ + queued_bytes_ + client_->watched_bytes +
+                          client_->subscribed_bytes);
   connection_->hold_output(held_push_bytes_);
   using Listens = net::Connection::Listens;
   connection_->set_listens(client_->is_subscriber() ? Listens::kAsSubscriber

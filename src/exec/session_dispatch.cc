@@ -278,6 +278,14 @@ Session::Step Session::route(const QueuedCommand& queued) {
       answer_at_once(queued, "ERR WATCH inside MULTI is not allowed");
       return Step::kTaken;
     }
+    uint64_t bytes = client_->watched_bytes;
+    for (const std::string_view key : std::span(queued.command->args).subspan(1)) {
+      bytes += contract::watched_bytes(key);
+    }
+    if (!connection_->may_hold_input(bytes)) {
+      reject(queued.row, contract::kOutOfMemory);
+      return Step::kTaken;
+    }
     watching_ = true;
   } else if (row.name == "unwatch") {
     watching_ = false;

@@ -7,54 +7,71 @@
 
 namespace ingot::exec {
 
-std::string WatchTable::id_of(int db, std::string_view key) {
+namespace {
+
+// What watches_ calls a key of a database.
+std::string id_of(int db, std::string_view key) {
   std::string id;
   storage::append_be32(&id, static_cast<uint32_t>(db));
   id.append(key);
   return id;
 }
 
+int db_of(std::string_view id) {
+  return static_cast<int>(storage::read_be32(id));
+}
+
+std::string_view key_of(std::string_view id) {
+  return id.substr(sizeof(uint32_t));
+}
+
+}  // namespace
+
 void WatchTable::watch(const std::shared_ptr<contract::Client>& client, int db,
                        std::string_view key, bool expired) {
-  if (!watchers_[id_of(db, key)].insert(client->id).second) return;
   Watcher& watcher = clients_[client->id];
   watcher.client = client;
-  watcher.keys.push_back({.db = db, .key = std::string(key), .expired = expired});
+  auto& [id, watches] = *watches_.try_emplace(id_of(db, key)).first;
+  if (std::ranges::find(watches, &watcher, &Watch::watcher) != watches.end()) return;
+  watches.push_back({.watcher = &watcher, .expired = expired});
+  watcher.ids.push_back(id);
+  client->watched_bytes += contract::watched_bytes(key);
 }
 
 void WatchTable::unwatch(uint64_t client) {
-  auto found = clients_.find(client);
+  const auto found = clients_.find(client);
   if (found == clients_.end()) return;
-  for (const Watched& watched : found->second.keys) {
-    auto watchers = watchers_.find(id_of(watched.db, watched.key));
-    watchers->second.erase(client);
-    if (watchers->second.empty()) watchers_.erase(watchers);
+  Watcher& watcher = found->second;
+  for (const std::string_view id : watcher.ids) {
+    const auto watches = watches_.find(std::string(id));
+    std::erase_if(watches->second, [&](const Watch& watch) { return watch.watcher == &watcher; });
+    if (watches->second.empty()) watches_.erase(watches);
   }
-  found->second.client->watch_broken = false;
+  watcher.client->watch_broken = false;
+  watcher.client->watched_bytes = 0;
   clients_.erase(found);
 }
 
 bool WatchTable::broken(uint64_t client, types::KeyWriter& keys) {
-  auto found = clients_.find(client);
+  const auto found = clients_.find(client);
   if (found == clients_.end()) return false;
-  if (found->second.client->watch_broken) return true;
-  return std::any_of(found->second.keys.begin(), found->second.keys.end(),
-                     [&](const Watched& watched) {
-                       return !watched.expired && keys.has_expired(watched.db, watched.key);
-                     });
+  const Watcher& watcher = found->second;
+  if (watcher.client->watch_broken) return true;
+  return std::ranges::any_of(watcher.ids, [&](std::string_view id) {
+    const auto& watches = watches_.find(std::string(id))->second;
+    return !std::ranges::find(watches, &watcher, &Watch::watcher)->expired &&
+           keys.has_expired(db_of(id), key_of(id));
+  });
 }
 
 void WatchTable::mark(int db, std::string_view key, types::KeyWriter& keys) {
-  const auto watchers = watchers_.find(id_of(db, key));
-  if (watchers == watchers_.end()) return;
-  for (const uint64_t client : watchers->second) {
-    Watcher& watcher = clients_[client];
-    const auto watched = std::ranges::find_if(
-        watcher.keys, [&](const Watched& each) { return each.db == db && each.key == key; });
-    if (watched->expired && !keys.stored_in(keys.keyspace(db), key)) {
-      watched->expired = false;
+  const auto watches = watches_.find(id_of(db, key));
+  if (watches == watches_.end()) return;
+  for (Watch& watch : watches->second) {
+    if (watch.expired && !keys.stored_in(keys.keyspace(db), key)) {
+      watch.expired = false;
     } else {
-      watcher.client->watch_broken = true;
+      watch.watcher->client->watch_broken = true;
     }
   }
 }
@@ -63,18 +80,18 @@ void WatchTable::mark(int db, std::string_view key, types::KeyWriter& keys) {
 // there on either side has changed, but for what had expired.
 void WatchTable::mark_existing(int db, storage::KeyspaceId before,
                                std::optional<storage::KeyspaceId> after, types::KeyWriter& keys) {
-  for (auto& [client, watcher] : clients_) {
-    for (Watched& watched : watcher.keys) {
-      if (watched.db != db) continue;
-      const bool was_stored = keys.stored_in(before, watched.key);
-      const bool is_stored = after && keys.stored_in(*after, watched.key);
-      if (!was_stored && !is_stored) continue;
-      const bool was_stale = watched.expired || !was_stored;
-      const bool is_stale = !is_stored || keys.is_stale_in(*after, watched.key);
-      if (was_stale && is_stale) {
-        watched.expired = is_stored;
+  for (auto& [id, watches] : watches_) {
+    if (db_of(id) != db) continue;
+    const std::string_view key = key_of(id);
+    const bool was_stored = keys.stored_in(before, key);
+    const bool is_stored = after && keys.stored_in(*after, key);
+    if (!was_stored && !is_stored) continue;
+    const bool is_stale = !is_stored || keys.is_stale_in(*after, key);
+    for (Watch& watch : watches) {
+      if ((watch.expired || !was_stored) && is_stale) {
+        watch.expired = is_stored;
       } else {
-        watcher.client->watch_broken = true;
+        watch.watcher->client->watch_broken = true;
       }
     }
   }

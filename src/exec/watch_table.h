@@ -2,13 +2,12 @@
 // and EXEC run there, so a mark is always set in the order of execution.
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "src/contract/client.h"
@@ -29,23 +28,23 @@ class WatchTable {
   void apply(const types::Effects& effects, types::KeyWriter& keys);
 
  private:
-  struct Watched {
-    int db;
-    std::string key;
-    bool expired;  // when it was watched, and still there: nothing has changed once it is removed
-  };
   struct Watcher {
     std::shared_ptr<contract::Client> client;  // of which it is known whether a key has changed
-    std::vector<Watched> keys;
+    std::vector<std::string_view> ids;         // of watches_
   };
+  struct Watch {
+    Watcher* watcher;
+    bool expired;  // when it was watched, and still there: nothing has changed once it is removed
+  };
+  // By database and key. Neither table moves what it holds.
+  using Watches = std::unordered_map<std::string, std::vector<Watch>>;
+
   void mark(int db, std::string_view key, types::KeyWriter& keys);
   void mark_existing(int db, storage::KeyspaceId before, std::optional<storage::KeyspaceId> after,
                      types::KeyWriter& keys);
 
-  static std::string id_of(int db, std::string_view key);
-
-  boost::unordered_flat_map<uint64_t, Watcher> clients_;
-  boost::unordered_flat_map<std::string, boost::unordered_flat_set<uint64_t>> watchers_;
+  std::unordered_map<uint64_t, Watcher> clients_;
+  Watches watches_;
 };
 
 }  // namespace ingot::exec

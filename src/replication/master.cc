@@ -54,8 +54,10 @@ void Master::tick() {
   if (services_.replicas.size() > 0) {
     alone_since_ms_ = 0;
     // In a failover somebody has to come to the end of it.
-    if (now_ms >= next_ping_ms_ && !services_.pause.in_failover()) {
-      next_ping_ms_ = now_ms + settings->repl_ping_replica_period * 1000;
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::seconds period(settings->repl_ping_replica_period);
+    if (now - pinged_ >= period && !services_.pause.in_failover()) {
+      pinged_ = now;
       writer_.tell_replicas(std::string(kPing));
     }
     return;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -32,7 +33,7 @@ class Master {
  private:
   exec::Services& services_;
   exec::Writer& writer_;
-  int64_t next_ping_ms_ = 0;
+  std::chrono::steady_clock::time_point pinged_ = std::chrono::steady_clock::now();
   int64_t alone_since_ms_ = 0;  // nobody follows; 0: somebody does
 };
 

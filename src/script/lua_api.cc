@@ -73,6 +73,7 @@ int call_command(lua_State* lua, bool raises) {
     if (invocation.run.killed()) return host.end(lua, kKilled);
     host.give_up(lua);
   }
+  lua_settop(lua, 0);  // unpack() may have filled the stack
   const bool failed = push_reply(lua, host.reply);
   return failed && raises ? lua_error(lua) : 1;
 }

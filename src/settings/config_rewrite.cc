@@ -69,7 +69,7 @@ void RewrittenFile::put_at(const std::vector<size_t>& places, std::vector<std::s
   const size_t fitting = std::min(places.size(), lines.size());
   for (size_t i = 0; i < fitting; i++) lines_[places[i]] = std::move(lines[i]);
   for (size_t i = fitting; i < places.size(); i++) lines_[places[i]].clear();
-  if (!must_be_there) return;
+  if (!must_be_there && places.empty()) return;
   for (size_t i = fitting; i < lines.size(); i++) {
     if (!has_marker_) {
       if (!lines_.empty()) lines_.emplace_back();

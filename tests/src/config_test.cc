@@ -483,6 +483,16 @@ TEST_CASE("CONFIG REWRITE changes lines in place and adds what is new", "[config
   CHECK(again.get({"*"}) == server.get({"*"}));
 }
 
+TEST_CASE("CONFIG REWRITE writes all lines of a default that replaces one", "[config]") {
+  Fixture server;
+  REQUIRE(server.load_file("save 900 1\n") == "OK");
+  REQUIRE(server.set({{"save", "3600 1 300 100 60 10000"}}) == "OK");
+  CHECK(server.rewritten().starts_with("save 3600 1\n"));
+  Fixture again;
+  REQUIRE(again.load({server.config.file()}) == "OK");
+  CHECK(again.value("save") == "3600 1 300 100 60 10000");
+}
+
 TEST_CASE("CONFIG REWRITE of every setting can be read again", "[config]") {
   Fixture server;
   REQUIRE(server.load_file("dir " + server.directory.file("")) == "OK");

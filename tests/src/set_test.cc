@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/commands/chance.h"
 #include "src/types/collection.h"
 #include "src/types/drawn_members.h"
 #include "src/types/packed.h"
@@ -528,6 +529,28 @@ TEST_CASE("a large set whose members are gone is an error, and is not looked thr
   CHECK(set.take_error().code() == Status::Code::kCorruption);
   CHECK_FALSE(reader.contains("m1"));
   CHECK_FALSE(set.overlay().failed());
+  // Nor is one that has far fewer than its record counts.
+  set.add_all(numbered(members));
+  set.commit();
+  Record many = set.record();
+  set.replace_record({.type = storage::ValueType::kSet,
+                      .limit_passed = true,
+                      .collection = storage::Metadata::Collection{.id = many.collection()->id,
+                                                                  .count = uint64_t{1} << 50}});
+  many = set.record();
+  SetReader claimed(set.overlay(), many);
+  CHECK_FALSE(claimed.random(random, &member));
+  CHECK(set.take_error().code() == Status::Code::kCorruption);
+  int taken = 0;
+  commands::draw_few(
+      set.overlay(), 2 * members,
+      [&](std::string* drawn) {
+        *drawn = std::to_string(random() % members);
+        return true;
+      },
+      [&](const std::string&) { ++taken; });
+  CHECK(taken == members);
+  CHECK(set.take_error().code() == Status::Code::kCorruption);
   // Nor is one whose record counts none.
   set.replace_record({.type = storage::ValueType::kSet,
                       .limit_passed = true,
