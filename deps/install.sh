@@ -4,7 +4,7 @@
 set -eu
 
 build="g++ cmake ninja-build pkgconf libboost1.81-dev librocksdb-dev libleveldb-dev liblz4-dev libsnappy-dev
-  libzstd-dev liburing-dev libjemalloc-dev libssl-dev libxxhash-dev libisal-dev liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libfmt-dev libspdlog-dev catch2"  # spdlog's package needs Catch2 anyway
+  libzstd-dev liburing-dev libjemalloc-dev libssl-dev libxxhash-dev libisal-dev libbsd-dev liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libfmt-dev libspdlog-dev catch2"  # spdlog's package needs Catch2 anyway
 redis="redis-server redis-tools python3 python3-redis"
 measuring="fio python3-matplotlib libfuse3-dev fuse3"
 testing="$build $redis $measuring iproute2 python3-pytest python3-pip clang-format openssl prometheus golang-go nodejs npm"

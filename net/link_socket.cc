@@ -72,8 +72,33 @@ class LinkSocket::Impl {
     return context_.stopped();
   }
 
-  Reached connect(const std::vector<tcp::endpoint>& endpoints, int64_t timeout_ms) {
+  bool connect_from(const asio::ip::address& from, const std::vector<tcp::endpoint>& endpoints,
+                    int64_t timeout_ms) {
+    for (const tcp::endpoint& endpoint : endpoints) {
+      ErrorCode error;
+      socket_.close(error);
+      socket_.open(endpoint.protocol(), error);
+      if (!error) socket_.bind(tcp::endpoint(from, 0), error);
+      if (error) continue;
+      socket_.async_connect(endpoint, [&error](const ErrorCode& outcome) { error = outcome; });
+      if (!run(timeout_ms)) {
+        ErrorCode ignored;
+        socket_.close(ignored);
+        context_.run();  // the operation ends as cancelled
+      }
+      if (!error) return true;
+    }
+    ErrorCode ignored;
+    socket_.close(ignored);
+    return false;
+  }
+
+  Reached connect(const std::vector<tcp::endpoint>& endpoints, int64_t timeout_ms,
+                  const std::string& from) {
     ErrorCode error;
+    const auto address = asio::ip::make_address(from, error);
+    if (!error && connect_from(address, endpoints, timeout_ms)) return prepare();
+    error = {};
     asio::async_connect(socket_, endpoints,
                         [&error](const ErrorCode& outcome, const auto&) { error = outcome; });
     if (!run(timeout_ms)) {
@@ -88,6 +113,11 @@ class LinkSocket::Impl {
                            error == asio::error::host_unreachable;
       return refused ? Reached::kRefused : Reached::kNot;
     }
+    return prepare();
+  }
+
+  Reached prepare() {
+    ErrorCode error;
     socket_.set_option(tcp::no_delay(true), error);
     socket_.non_blocking(true, error);
     return error || interrupted_ ? Reached::kNot : Reached::kYes;
@@ -173,11 +203,11 @@ class LinkSocket::Impl {
 LinkSocket::LinkSocket() : impl_(std::make_unique<Impl>()) {}
 LinkSocket::~LinkSocket() = default;
 
-LinkSocket::Reached LinkSocket::connect(const std::string& host, uint16_t port,
-                                        int64_t timeout_ms) {
+LinkSocket::Reached LinkSocket::connect(const std::string& host, uint16_t port, int64_t timeout_ms,
+                                        const std::string& from) {
   const std::vector<tcp::endpoint> endpoints = resolve(host, port, timeout_ms, impl_->interrupted_);
   if (endpoints.empty() || impl_->interrupted_) return Reached::kNot;
-  return impl_->connect(endpoints, timeout_ms);
+  return impl_->connect(endpoints, timeout_ms, from);
 }
 
 std::string LinkSocket::start_tls(std::shared_ptr<const TlsContext> context, int64_t timeout_ms) {

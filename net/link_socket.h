@@ -26,8 +26,10 @@ class LinkSocket {
   LinkSocket(const LinkSocket&) = delete;
   LinkSocket& operator=(const LinkSocket&) = delete;
 
-  // `host`: an address or a name. Timeouts are more than 0.
-  [[nodiscard]] Reached connect(const std::string& host, uint16_t port, int64_t timeout_ms);
+  // `host`: an address or a name. Timeouts are more than 0. `from`: the address of this end; when
+  // it cannot be had, or nothing is reached from it, and where it is empty, the system chooses.
+  [[nodiscard]] Reached connect(const std::string& host, uint16_t port, int64_t timeout_ms,
+                                const std::string& from = {});
   // Before anything is sent: what follows is encrypted. The context is a client's. Empty, or why
   // not.
   [[nodiscard]] std::string start_tls(std::shared_ptr<const TlsContext> context,

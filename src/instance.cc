@@ -28,6 +28,7 @@
 #include "src/server/memory_usage.h"
 #include "src/server/metrics_page.h"
 #include "src/server/process.h"
+#include "src/server/process_title.h"
 #include "src/server/reader_tuner.h"
 #include "src/server/saver.h"
 #include "src/server/ticker.h"
@@ -157,6 +158,7 @@ std::optional<std::string> Instance::open() {
   if (auto error = open_readers(*settings)) return error;
   build_services(*settings);
   apply_limits(*settings);
+  (void)oom_score_.apply(*settings);
   if (settings->tls_port != 0) {
     if (std::string why = net_->use_tls(tls_options(*settings)); !why.empty()) {
       return "Failed to configure TLS: " + why;
@@ -456,6 +458,12 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
     (void)apply_network(after, before);  // what was done of it already
     return refusal;
   }
+  if (!oom_score_.apply(after)) {
+    (void)apply_network(after, before);
+    return settings::Refusal{"oom-score-adj",
+                             "Failed to apply new oom_score_adj configuration, check server logs."};
+  }
+  server::show_title(after, config_.file());
   const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());
   const server::MemoryShares has = server::share_out(after, memory_limit_);
@@ -497,6 +505,7 @@ void Instance::sample() {
 void Instance::tick() {
   auto settings = config_.settings();
   disk_guard_->tick(*settings);
+  (void)oom_score_.apply(*settings);  // it may follow another now, or nobody
   client_eviction_.tick(now_ms());
   failover_->tick();
   master_->tick();

@@ -27,6 +27,7 @@
 #include "src/server/client_eviction.h"
 #include "src/server/departure.h"
 #include "src/server/memory_limit.h"
+#include "src/server/oom_score.h"
 #include "src/server/saver.h"
 #include "src/settings/config.h"
 
@@ -166,6 +167,7 @@ class Instance : public contract::RunningServer {
   server::ClientEviction client_eviction_{clients_, stats_};
   std::unique_ptr<server::Ticker> sampler_;
   std::unique_ptr<server::Ticker> ticker_;
+  server::OomScore oom_score_;
   std::unique_ptr<net::HttpServer> metrics_server_;
 
   server::Departure departure_;

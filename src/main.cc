@@ -16,6 +16,7 @@
 #include "src/instance.h"
 #include "src/metrics/log.h"
 #include "src/server/process.h"
+#include "src/server/process_title.h"
 #include "src/settings/config.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -61,7 +62,7 @@ bool become_service(const Settings& settings) {
     return false;
   }
   if (settings.daemonize) ingot::server::daemonize();
-  if (std::string why = log::configure(settings.logfile, settings.loglevel); !why.empty()) {
+  if (std::string why = log::configure(settings); !why.empty()) {
     fmt::print(stderr, "{}\n", why);
     return false;
   }
@@ -116,6 +117,7 @@ int serve(Config& config, const sigset_t& signals) {
   std::string pidfile = pidfile_of(*settings);
   std::string why;
   if (!pidfile.empty() && !ingot::server::write_pidfile(pidfile, &why)) log::warning("{}", why);
+  ingot::server::show_title(*settings, config.file());
   announce(config, *settings, instance);
   if (settings->supervised != Supervised::kNo) ingot::server::notify_systemd("READY=1");
 
@@ -130,6 +132,7 @@ int serve(Config& config, const sigset_t& signals) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  ingot::server::make_room_for_title(argc, argv);
   if (arguments.size() == 1 && (arguments[0] == "-v" || arguments[0] == "--version")) {
     fmt::print("Ingot server v={} bits={}\n", INGOT_VERSION, sizeof(void*) * 8);
     return 0;

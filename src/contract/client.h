@@ -80,7 +80,7 @@ class Client {
   // The keys that it watches: the writer's.
   std::atomic<bool> watch_broken{false};  // one has changed
   std::atomic<uint64_t> watched_bytes{0};
-  std::atomic<int> queued{-1};            // commands in MULTI; -1: none open
+  std::atomic<int> queued{-1};  // commands in MULTI; -1: none open
   std::atomic<int64_t> last_command_ms{0};
   std::atomic<const CommandRow*> last_command{nullptr};
   std::atomic<const CommandRow*> last_subcommand{nullptr};

@@ -2,9 +2,15 @@
 #include "src/metrics/log.h"
 
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <syslog.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
 
 namespace ingot::metrics::log {
 
@@ -48,9 +54,31 @@ spdlog::level::level_enum level_of(settings::LogLevel level) {
   return spdlog::level::info;
 }
 
+// spdlog's own gives levels other priorities than Redis does.
+class Syslog : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  Syslog(std::string ident, int facility) : ident_(std::move(ident)) {
+    openlog(ident_.c_str(), LOG_PID | LOG_NDELAY | LOG_NOWAIT, facility);
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const int priority = message.level == spdlog::level::trace   ? LOG_DEBUG
+                         : message.level == spdlog::level::debug ? LOG_INFO
+                         : message.level == spdlog::level::info  ? LOG_NOTICE
+                                                                 : LOG_WARNING;
+    syslog(priority, "%.*s", static_cast<int>(message.payload.size()), message.payload.data());
+  }
+  void flush_() override {}
+
+ private:
+  const std::string ident_;  // openlog() keeps a pointer to it
+};
+
 }  // namespace
 
-std::string configure(const std::string& file, settings::LogLevel level) {
+std::string configure(const settings::Settings& settings) {
+  const std::string& file = settings.logfile;
   spdlog::sink_ptr sink;
   try {
     if (file.empty()) {
@@ -65,7 +93,11 @@ std::string configure(const std::string& file, settings::LogLevel level) {
   formatter->add_flag<LevelMark>('*').set_pattern("%P:M %d %b %Y %H:%M:%S.%e %* %v");
   sink->set_formatter(std::move(formatter));
   auto logger = std::make_shared<spdlog::logger>("ingot", std::move(sink));
-  logger->set_level(level_of(level));
+  if (settings.syslog_enabled) {
+    logger->sinks().push_back(
+        std::make_shared<Syslog>(settings.syslog_ident, settings.syslog_facility));
+  }
+  logger->set_level(level_of(settings.loglevel));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
   return {};

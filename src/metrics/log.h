@@ -12,9 +12,9 @@
 
 namespace ingot::metrics::log {
 
-// Where lines go (empty: standard output) and from which level on. Answers why it cannot, and then
-// leaves the log as it was.
-[[nodiscard]] std::string configure(const std::string& file, settings::LogLevel level);
+// Where lines go, and from which level on: logfile (empty: standard output), syslog, loglevel.
+// Answers why it cannot, and then leaves the log as it was.
+[[nodiscard]] std::string configure(const settings::Settings& settings);
 void set_level(settings::LogLevel level);
 void write(settings::LogLevel level, std::string_view line);
 

@@ -49,6 +49,7 @@ MasterConnection::MasterConnection(const settings::Settings& settings)
     : master_(settings.master),
       user_(settings.masteruser),
       password_(settings.masterauth),
+      bind_source_addr_(settings.bind_source_addr),
       announced_ip_(settings.replica_announce_ip),
       announced_port_(announced_port(settings)),
       timeout_ms_(settings.repl_timeout * 1000),
@@ -56,7 +57,8 @@ MasterConnection::MasterConnection(const settings::Settings& settings)
 
 std::string MasterConnection::connect() {
   const auto port = static_cast<uint16_t>(master_.port);
-  if (socket_.connect(master_.host, port, timeout_ms_) != net::LinkSocket::Reached::kYes) {
+  const auto reached = socket_.connect(master_.host, port, timeout_ms_, bind_source_addr_);
+  if (reached != net::LinkSocket::Reached::kYes) {
     return "Unable to connect to MASTER";
   }
   return tls_ ? start_tls() : "";

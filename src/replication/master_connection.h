@@ -65,6 +65,7 @@ class MasterConnection {
 
   const settings::MasterAddress master_;
   const std::string user_, password_;
+  const std::string bind_source_addr_;
   const std::string announced_ip_;
   const int announced_port_;
   const int64_t timeout_ms_;

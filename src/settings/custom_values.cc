@@ -276,18 +276,22 @@ Error parse_hz(const SettingRow& row, Settings& settings, Values values, bool) {
 
 // oom-score-adj-values: three numbers.
 
-Error parse_oom_scores(const SettingRow& row, Settings& settings, Values values, bool) {
-  if (values.size() != 3) return "wrong number of arguments";
-  std::string made;
-  for (const std::string& value : values) {
-    const auto number = parse_c_number(value);
+Error parse_oom_scores(const SettingRow&, Settings& settings, Values values, bool) {
+  std::array<int, 3> scores{};
+  if (values.size() != scores.size()) return "wrong number of arguments";
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const auto number = parse_c_number(values[i]);
     if (!number || *number < -2000 || *number > 2000) {
       return "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
     }
-    made += fmt::format("{}{}", made.empty() ? "" : " ", *number);
+    scores[i] = static_cast<int>(*number);
   }
-  keep_value(row, settings, std::move(made));
+  settings.oom_score_adj_values = scores;
   return {};
+}
+
+std::string print_oom_scores(const SettingRow&, const Settings& settings) {
+  return fmt::format("{}", fmt::join(settings.oom_score_adj_values, " "));
 }
 
 // replicaof: "<host> <port>", or "no one".
@@ -354,7 +358,7 @@ const CustomValue kReaderThreadsValue = {parse_reader_threads, print_reader_thre
 const CustomValue kPercentilesValue = {parse_percentiles, print_percentiles, percentile_lines};
 const CustomValue kSaveValue = {parse_save, print_kept, save_lines};
 const CustomValue kHzValue = {parse_hz, print_kept};
-const CustomValue kOomScoresValue = {parse_oom_scores, print_kept};
+const CustomValue kOomScoresValue = {parse_oom_scores, print_oom_scores};
 const CustomValue kReplicaOfValue = {parse_replica_of, print_replica_of, replica_of_lines};
 const CustomValue kShutdownFlagsValue = {parse_shutdown_flags, print_shutdown_flags};
 

@@ -11,10 +11,10 @@ extern const CustomValue kOutputLimitsValue;
 extern const CustomValue kNotifyValue;
 extern const CustomValue kReaderThreadsValue;
 extern const CustomValue kPercentilesValue;
+extern const CustomValue kOomScoresValue;
 // Kept without a meaning:
 extern const CustomValue kSaveValue;
 extern const CustomValue kHzValue;
-extern const CustomValue kOomScoresValue;
 extern const CustomValue kReplicaOfValue;
 extern const CustomValue kShutdownFlagsValue;
 

@@ -78,11 +78,7 @@ constexpr SettingRow custom(std::string_view name, std::string_view value,
           .custom = &syntax};
 }
 
-constexpr EnumName kFacilityNames[] = {{"user", 0},   {"local0", 1}, {"local1", 2},
-                                       {"local2", 3}, {"local3", 4}, {"local4", 5},
-                                       {"local5", 6}, {"local6", 7}, {"local7", 8}};
 constexpr EnumName kDisklessLoadNames[] = {{"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}};
-constexpr EnumName kOomScoreNames[] = {{"no", 0}, {"yes", 1}, {"relative", 1}, {"absolute", 2}};
 constexpr EnumName kSanitizeNames[] = {{"no", 0}, {"yes", 1}, {"clients", 2}};
 constexpr EnumName kEndpointNames[] = {{"ip", 0}, {"hostname", 1}, {"unknown-endpoint", 2}};
 constexpr EnumName kPropagationNames[] = {{"ignore", 0}, {"panic", 1}, {"panic-on-replicas", 2}};
@@ -115,35 +111,6 @@ Error check_hostname(std::string_view value) {
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.";
   if (value.find_first_not_of(kAllowed) == value.npos) return {};
   return "Hostnames may only contain alphanumeric characters, hyphens or dots";
-}
-
-// Text with variables in braces; a doubled opening brace stands for itself. Something must be left
-// of it when the variables that may be empty are.
-Error check_title(std::string_view value) {
-  constexpr std::string_view kWrong = "template format is invalid or contains unknown variables";
-  constexpr std::string_view kFilled[] = {"listen-addr", "port", "tls-port"};
-  constexpr std::string_view kMaybeEmpty[] = {"title", "server-mode", "unixsocket", "config-file"};
-  bool has_text = false;
-  while (!value.empty()) {
-    const char c = value.front();
-    value.remove_prefix(1);
-    if (c != '{' || value.starts_with('{')) {
-      has_text = has_text || c != ' ';
-      if (c == '{') value.remove_prefix(1);
-      continue;
-    }
-    const size_t end = value.find('}');
-    if (end == value.npos) return std::string(kWrong);
-    const std::string_view variable = value.substr(0, end);
-    const bool is_filled = std::ranges::find(kFilled, variable) != std::end(kFilled);
-    if (!is_filled && std::ranges::find(kMaybeEmpty, variable) == std::end(kMaybeEmpty)) {
-      return std::string(kWrong);
-    }
-    has_text = has_text || is_filled;
-    value.remove_prefix(end + 1);
-  }
-  if (!has_text) return std::string(kWrong);
-  return {};
 }
 
 constexpr auto kRows = std::to_array<SettingRow>({
@@ -179,18 +146,11 @@ constexpr auto kRows = std::to_array<SettingRow>({
     text("bio_cpulist", "", kImmutable),
     text("aof_rewrite_cpulist", "", kImmutable),
     text("bgsave_cpulist", "", kImmutable),
-    choice("oom-score-adj", "no", kOomScoreNames),
-    custom("oom-score-adj-values", "0 200 800", kOomScoresValue, kManyValues),
     boolean("always-show-logo", "no", kImmutable),
-    boolean("set-proc-title", "yes", kImmutable),
-    text("proc-title-template", "{title} {listen-addr} {server-mode}", 0, check_title),
     boolean("crash-log-enabled", "yes"),
     boolean("crash-memcheck-enabled", "yes"),
     boolean("use-exit-on-panic", "no", kHidden),
     text("ignore-warnings"),
-    boolean("syslog-enabled", "no", kImmutable),
-    text("syslog-ident", "redis", kImmutable),
-    choice("syslog-facility", "local0", kFacilityNames, kImmutable),
     integer("watchdog-period", "0", 0, kIntMax, kHidden),
     integer("rdb-key-save-delay", "0", kIntMin, kIntMax, kHidden),
     integer("key-load-delay", "0", kIntMin, kIntMax, kHidden),
@@ -216,10 +176,7 @@ constexpr auto kRows = std::to_array<SettingRow>({
     boolean("aof-rewrite-incremental-fsync", "yes"),
     boolean("aof-disable-auto-gc", "no"),
 
-    // Security
-
     // Network
-    text("bind-source-addr"),
     integer("socket-mark-id", "0", 0, 4294967295, kImmutable | kUnsigned),
 
     // Replication

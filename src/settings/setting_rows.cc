@@ -1,6 +1,8 @@
 // The rows of the settings that Ingot uses, and the index over all rows.
 #include "src/settings/setting_rows.h"
 
+#include <syslog.h>
+
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -142,6 +144,13 @@ constexpr EnumName kTlsAuthNames[] = {named("no", TlsAuthClients::kNo),
 constexpr EnumName kSupervisedNames[] = {
     named("upstart", Supervised::kUpstart), named("systemd", Supervised::kSystemd),
     named("auto", Supervised::kAuto), named("no", Supervised::kNo)};
+constexpr EnumName kOomScoreNames[] = {
+    named("no", OomScoreAdj::kNo), named("yes", OomScoreAdj::kRelative),
+    named("relative", OomScoreAdj::kRelative), named("absolute", OomScoreAdj::kAbsolute)};
+constexpr EnumName kFacilityNames[] = {
+    {"user", LOG_USER},     {"local0", LOG_LOCAL0}, {"local1", LOG_LOCAL1},
+    {"local2", LOG_LOCAL2}, {"local3", LOG_LOCAL3}, {"local4", LOG_LOCAL4},
+    {"local5", LOG_LOCAL5}, {"local6", LOG_LOCAL6}, {"local7", LOG_LOCAL7}};
 constexpr EnumName kPermissionNames[] = {named("no", Permission::kNo),
                                          named("yes", Permission::kYes),
                                          named("local", Permission::kLocal)};
@@ -153,6 +162,35 @@ constexpr EnumName kCompressionNames[] = {{"none", 0}, {"snappy", 1}, {"lz4", 2}
 Error check_dbfilename(std::string_view value) {
   if (value.find('/') == value.npos) return {};
   return "dbfilename can't be a path, just a filename";
+}
+
+// Text with variables in braces; a doubled opening brace stands for itself. Something must be left
+// of it when the variables that may be empty are.
+Error check_title(std::string_view value) {
+  constexpr std::string_view kWrong = "template format is invalid or contains unknown variables";
+  constexpr std::string_view kFilled[] = {"listen-addr", "port", "tls-port"};
+  constexpr std::string_view kMaybeEmpty[] = {"title", "server-mode", "unixsocket", "config-file"};
+  bool has_text = false;
+  while (!value.empty()) {
+    const char c = value.front();
+    value.remove_prefix(1);
+    if (c != '{' || value.starts_with('{')) {
+      has_text = has_text || c != ' ';
+      if (c == '{') value.remove_prefix(1);
+      continue;
+    }
+    const size_t end = value.find('}');
+    if (end == value.npos) return std::string(kWrong);
+    const std::string_view variable = value.substr(0, end);
+    const bool is_filled = std::ranges::find(kFilled, variable) != std::end(kFilled);
+    if (!is_filled && std::ranges::find(kMaybeEmpty, variable) == std::end(kMaybeEmpty)) {
+      return std::string(kWrong);
+    }
+    has_text = has_text || is_filled;
+    value.remove_prefix(end + 1);
+  }
+  if (!has_text) return std::string(kWrong);
+  return {};
 }
 
 // With less, flushes take so long that no write is taken meanwhile.
@@ -234,7 +272,14 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     text("pidfile", &S::pidfile, kImmutable),
     choice<&S::loglevel>("loglevel", kLogLevelNames),
     text("logfile", &S::logfile, kImmutable),
+    boolean<&S::syslog_enabled>("syslog-enabled", kImmutable),
+    text("syslog-ident", &S::syslog_ident, kImmutable),
+    choice<&S::syslog_facility>("syslog-facility", kFacilityNames, kImmutable),
     integer<&S::databases>("databases", 1, kIntMax, kImmutable),
+    boolean<&S::set_proc_title>("set-proc-title", kImmutable),
+    text("proc-title-template", &S::proc_title_template, 0, check_title),
+    choice<&S::oom_score_adj>("oom-score-adj", kOomScoreNames),
+    custom("oom-score-adj-values", kOomScoresValue, kManyValues),
 
     text("requirepass", &S::requirepass),
     text("aclfile", &S::aclfile, kImmutable),
@@ -245,6 +290,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     choice<&S::enable_protected_configs>("enable-protected-configs", kPermissionNames, kImmutable),
 
     custom("replicaof", kReplicaOfValue, kImmutable | kManyValues, "slaveof"),
+    text("bind-source-addr", &S::bind_source_addr),
     text("masteruser", &S::masteruser),
     text("masterauth", &S::masterauth),
     boolean<&S::replica_serve_stale_data>("replica-serve-stale-data", 0, "slave-serve-stale-data"),

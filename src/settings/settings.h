@@ -3,6 +3,8 @@
 // immutable object. How a setting is named, parsed and printed stands in setting_rows.h.
 #pragma once
 
+#include <syslog.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +43,8 @@ inline bool is_lru(MaxmemoryPolicy policy) {
   return policy == MaxmemoryPolicy::kVolatileLru || policy == MaxmemoryPolicy::kAllkeysLru;
 }
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
+// yes: what oom-score-adj-values says is added to what the process came with.
+enum class OomScoreAdj : uint8_t { kNo, kRelative, kAbsolute };
 enum class Supervised : uint8_t { kNo, kUpstart, kSystemd, kAuto };
 // The channels that a new user may listen on.
 enum class AclPubsub : uint8_t { kAllChannels, kResetChannels };
@@ -141,8 +145,16 @@ struct Settings {
   Supervised supervised = Supervised::kNo;
   std::string pidfile;  // empty: none
   LogLevel loglevel = LogLevel::kNotice;
-  std::string logfile;  // empty: standard output
+  std::string logfile;          // empty: standard output
+  bool syslog_enabled = false;  // the log goes there, too
+  std::string syslog_ident = "redis";
+  int syslog_facility = LOG_LOCAL0;
   int databases = 16;
+  bool set_proc_title = true;
+  std::string proc_title_template = "{title} {listen-addr} {server-mode}";
+  OomScoreAdj oom_score_adj = OomScoreAdj::kNo;
+  // Of a master, of a replica, and of Redis' children.
+  std::array<int, 3> oom_score_adj_values{0, 200, 800};
 
   // Security
   std::string requirepass;                      // empty: no password
@@ -158,6 +170,7 @@ struct Settings {
 
   // Following a master
   MasterAddress master;
+  std::string bind_source_addr;          // this end of the link; empty: as the system chooses
   std::string masteruser;                // empty: the password alone
   std::string masterauth;                // empty: nobody authenticates
   bool replica_serve_stale_data = true;  // also while the link to the master is down

@@ -229,7 +229,7 @@ void check_text(std::string_view body, const std::vector<std::string_view>& argv
 void script(std::string_view input) {
   if (input.empty()) return;
   [[maybe_unused]] static const std::string kSilent =
-      metrics::log::configure("/dev/null", settings::LogLevel::kWarning);
+      metrics::log::configure({.loglevel = settings::LogLevel::kWarning, .logfile = "/dev/null"});
   const char what = input[0];
   input.remove_prefix(1);
   const size_t cut = std::min(input.find('\n'), input.size());

@@ -58,12 +58,13 @@ def wait_for_line(process, directory, text):
 
 
 def children_of(directory):
-    """Processes with this directory on their command line."""
+    """Processes with this directory on their command line, or in which they work."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = path.read_bytes().decode(errors="replace").split("\0")
-            if any(str(directory) in word for word in words) and not words[0].startswith("python"):
+            work = os.readlink(path.parent / "cwd")
+            if any(str(directory) in word for word in [*words, work]) and not words[0].startswith("python"):
                 found.append(words)
     return found
 

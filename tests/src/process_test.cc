@@ -23,6 +23,7 @@
 #include "src/metrics/log.h"
 #include "src/server/disk_guard.h"
 #include "src/server/memory_limit.h"
+#include "src/server/process_title.h"
 #include "src/server/ticker.h"
 #include "tests/storage/temporary_directory.h"
 
@@ -216,10 +217,24 @@ TEST_CASE("when growing is refused") {
   CHECK(growth_allowed({.free_bytes = 9, .headroom_bytes = 10}) == 0);
 }
 
+TEST_CASE("the process title is the template filled in") {
+  settings::Settings settings{.bind = {"10.0.0.1", "::1"}, .port = 0, .tls_port = 7};
+  CHECK(process_title(settings, "") == "10.0.0.1:7");
+  settings.bind.clear();
+  settings.port = 6;
+  settings.unixsocket = "/s";
+  settings.proc_title_template = " {{{port} {tls-port}}x {listen-addr}{server-mode} {config-file} ";
+  CHECK(process_title(settings, "") == "{6 7}x *:6 -");
+  CHECK(process_title(settings, "/a.conf") == "{6 7}x *:6 /a.conf");
+  settings.port = settings.tls_port = 0;
+  settings.proc_title_template = "{listen-addr}-{unixsocket}";
+  CHECK(process_title(settings, "") == "/s-/s");
+}
+
 TEST_CASE("the log is in Redis' format, by level") {
   TemporaryDirectory directory;
   const std::string path = directory.file("log");
-  REQUIRE(metrics::log::configure(path, settings::LogLevel::kNotice).empty());
+  REQUIRE(metrics::log::configure({.logfile = path}).empty());
   metrics::log::verbose("too quiet");
   metrics::log::notice("{} of {}", 3, "it");
   metrics::log::warning("loud");
@@ -228,10 +243,11 @@ TEST_CASE("the log is in Redis' format, by level") {
   metrics::log::write(settings::LogLevel::kDebug, "all {} of it");
   metrics::log::set_level(settings::LogLevel::kWarning);
   metrics::log::notice("not any more");
-  CHECK_FALSE(
-      metrics::log::configure(directory.file("log/inside"), settings::LogLevel::kDebug).empty());
+  CHECK_FALSE(metrics::log::configure(
+                  {.loglevel = settings::LogLevel::kDebug, .logfile = directory.file("log/inside")})
+                  .empty());
   metrics::log::warning("still here");
-  REQUIRE(metrics::log::configure("", settings::LogLevel::kNotice).empty());
+  REQUIRE(metrics::log::configure({}).empty());
 
   const std::string expected[] = {"* 3 of it", "# loud", "- wordy", ". all {} of it",
                                   "# still here"};

@@ -1,0 +1,101 @@
+"""What the system sees of the process: its name, its place before the out-of-memory killer, its lines in syslog, and from
+which address it connects."""
+
+import os
+import pathlib
+import socket
+import time
+
+import pytest
+from support.resp import Reply
+from support.servers import Server, engines
+
+OK = Reply("simple", b"OK")
+
+
+@pytest.fixture(params=engines())
+def engine(request):
+    return request.param
+
+
+def title(server):
+    return pathlib.Path(f"/proc/{server.process.pid}/cmdline").read_bytes().split(b"\0")[0].decode()
+
+
+def oom_score(server):
+    return int(pathlib.Path(f"/proc/{server.process.pid}/oom_score_adj").read_text())
+
+
+def until(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_the_title(engine):
+    options = {"proc-title-template": "x {listen-addr} {config-file} y"}
+    with Server.ingot(engine, options) as server, server.client() as client:
+        assert until(lambda: title(server) == f"x *:{server.port} - y"), title(server)
+        assert client.call("CONFIG", "SET", "proc-title-template", "{title} " + "long " * 20000) == OK
+        assert "ingot-server long" in title(server)
+        assert client.call("CONFIG", "SET", "proc-title-template", "{title} {port}") == OK
+        assert title(server).endswith(f"ingot-server {server.port}")
+        wrong = client.call("CONFIG", "SET", "proc-title-template", "{nothing}")
+        assert b"template format is invalid" in wrong.value
+        assert title(server).endswith(f"ingot-server {server.port}")
+    with Server.ingot(engine, {"set-proc-title": "no"}) as server:
+        assert title(server).endswith("ingot-server")
+
+
+def test_the_out_of_memory_score(engine):
+    with Server.ingot(engine) as server, server.client() as client:
+        before = oom_score(server)
+        assert client.call("CONFIG", "SET", "oom-score-adj-values", "10 20 30", "oom-score-adj", "yes") == OK
+        assert oom_score(server) == min(1000, before + 10)
+        assert client.call("REPLICAOF", "127.0.0.1", "1") == OK
+        assert until(lambda: oom_score(server) == min(1000, before + 20))
+        assert client.call("REPLICAOF", "NO", "ONE") == OK
+        assert until(lambda: oom_score(server) == min(1000, before + 10))
+        assert client.call("CONFIG", "SET", "oom-score-adj", "absolute", "oom-score-adj-values", "950 2000 2000") == OK
+        assert oom_score(server) == 950
+        assert client.call("CONFIG", "SET", "oom-score-adj", "no") == OK
+        if os.geteuid() == 0:
+            assert oom_score(server) == before
+        text = client.call("CONFIG", "SET", "oom-score-adj-values", "1 2 2001").value
+        assert b"elements must be between -2000 and 2000" in text
+
+
+def test_syslog(engine):
+    path = "/dev/log"
+    if os.geteuid() != 0 or os.path.lexists(path):
+        pytest.skip("somebody else has syslog's socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+        log.bind(path)
+        try:
+            log.settimeout(10)
+            options = {"syslog-enabled": "yes", "syslog-ident": "tester", "syslog-facility": "local3"}
+            with Server.ingot(engine, options) as server:
+                line = log.recv(4096)
+                # local3 is 19, a notice 5.
+                assert line.startswith(b"<157>") and b"tester[%d]: " % server.process.pid in line
+                assert "is starting" in server.log_tail()  # as before
+        finally:
+            os.unlink(path)
+
+
+def test_the_address_of_the_link_to_a_master(engine):
+    with Server.ingot(engine) as master, Server.ingot(engine, {"bind-source-addr": "127.0.0.2"}) as replica:
+        with master.client() as there, replica.client() as here:
+            def from_where():
+                lines = there.call("INFO", "replication").text().splitlines()
+                return [line.split("ip=")[1].split(",")[0] for line in lines if line.startswith("slave0:")]
+
+            here.call("REPLICAOF", "127.0.0.1", master.port)
+            assert until(lambda: from_where() == ["127.0.0.2"])
+            # One that this machine does not have.
+            here.call("REPLICAOF", "NO", "ONE")
+            assert until(lambda: from_where() == [])
+            assert here.call("CONFIG", "SET", "bind-source-addr", "192.0.2.1") == OK
+            here.call("REPLICAOF", "127.0.0.1", master.port)
+            assert until(lambda: from_where() == ["127.0.0.1"])
