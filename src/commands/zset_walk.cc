@@ -60,7 +60,8 @@ std::vector<ScoredMember> draw_distinct(storage::Reader& data, SortedSetReader& 
   return members;
 }
 
-Draw repeated_draw(storage::Reader& reader, SortedSetReader& set, const Record& record, bool scores) {
+Draw repeated_draw(storage::Reader& reader, SortedSetReader& set, const Record& record,
+                   bool scores) {
   if (set.is_large()) {
     const storage::CollectionId id = record.collection()->id;
     return
@@ -74,8 +75,8 @@ Draw repeated_draw(storage::Reader& reader, SortedSetReader& set, const Record& 
           }
         };
   }
-  return [members = draw_distinct(reader, set, set.size()), scores](storage::Reader&, uint64_t count,
-                                                                  ReplySink& reply) {
+  return [members = draw_distinct(reader, set, set.size()), scores](
+             storage::Reader&, uint64_t count, ReplySink& reply) {
     for (; count > 0 && !members.empty(); --count) {
       write_member(reply, scores, members[dice()() % members.size()]);
     }

@@ -9,6 +9,7 @@
 #include "src/data/change_stream.h"
 #include "src/data/store.h"
 #include "src/exec/at_once.h"
+#include "src/exec/client_pause.h"
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/writer.h"
@@ -177,7 +178,7 @@ void StreamApplier::fetch_ahead(const Units& units) {
 }
 
 std::unique_ptr<exec::WriteJob> StreamApplier::next_job() {
-  if (in_flight_ || failed_ || ended_ || waiting_.empty()) return nullptr;
+  if (in_flight_ || failed_ || ended_ || waiting_.empty() || rests()) return nullptr;
   in_flight_ = true;
   auto job = std::make_unique<exec::WriteJob>();
   job->client = client_;
@@ -188,6 +189,26 @@ std::unique_ptr<exec::WriteJob> StreamApplier::next_job() {
                   const contract::EncodedReply&, bool) { self->on_job_done(end); };
   changed_.notify_all();
   return job;
+}
+
+// CLIENT PAUSE here: nothing changes until it ends.
+bool StreamApplier::rests() {
+  if (pause_ticket_ == 0 && services_.pause.is_on()) {
+    pause_ticket_ = services_.pause.wait([self = weak_from_this()] {
+      if (const auto alive = self.lock()) alive->go_on();
+    });
+  }
+  return pause_ticket_ != 0;
+}
+
+void StreamApplier::go_on() {
+  std::unique_ptr<exec::WriteJob> job;
+  {
+    std::lock_guard lock(mutex_);
+    pause_ticket_ = 0;
+    job = next_job();
+  }
+  if (job) writer_.submit(std::move(job));
 }
 
 void StreamApplier::on_job_done(uint64_t end) {
@@ -274,6 +295,7 @@ void StreamApplier::end() {
   std::unique_lock lock(mutex_);
   ended_ = true;
   waiting_.clear();
+  if (pause_ticket_ != 0) services_.pause.forget(pause_ticket_);
   changed_.wait(lock, [this] { return !in_flight_; });
 }
 

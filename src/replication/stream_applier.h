@@ -70,6 +70,8 @@ class StreamApplier : public std::enable_shared_from_this<StreamApplier> {
   void add_unit(exec::Unit unit, Units* units);
   void fetch_ahead(const Units& units);
   std::unique_ptr<exec::WriteJob> next_job();  // by mutex_
+  bool rests();                                // the same
+  void go_on();
   void on_job_done(uint64_t end);
   void await_sync();
   void on_sync(uint64_t offset, bool synced);
@@ -94,6 +96,7 @@ class StreamApplier : public std::enable_shared_from_this<StreamApplier> {
   Units waiting_;
   size_t waiting_bytes_ = 0;
   bool in_flight_ = false;
+  uint64_t pause_ticket_ = 0;  // of the pause that ends before the next job begins; 0: of none
   bool failed_ = false;
   bool ended_ = false;
   uint64_t taken_;

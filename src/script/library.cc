@@ -30,8 +30,7 @@ bool Libraries::put(std::shared_ptr<const Library> library, std::string* error) 
   remove(library->name);
   for (size_t i = 0; i < library->functions.size(); ++i) {
     const std::string& name = library->functions[i].name;
-    const auto [place, is_new] = by_function_.emplace(name, Place{library.get(), i});
-    if (!is_new && place->second.library != library.get()) {
+    if (!by_function_.emplace(name, Place{library.get(), i}).second) {
       *error = "ERR Function " + name + " already exists";
       return false;
     }
@@ -97,7 +96,8 @@ std::shared_ptr<Library> read_library(std::string_view code, std::string* error)
   if (!named) return fail("Library name was not given");
   if (!is_function_name(library->name)) return fail(std::string(kBadFunctionName));
   const std::string engine = shebang->engine.substr(2);
-  if (!contract::equals_ignore_case(engine, "lua")) return fail("Engine '" + engine + "' not found");
+  if (!contract::equals_ignore_case(engine, "lua"))
+    return fail("Engine '" + engine + "' not found");
   return library;
 }
 

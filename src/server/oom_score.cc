@@ -1,4 +1,4 @@
-// Reading and writing /proc/self/oom_score_adj.
+// The arithmetic of oom-score-adj, and /proc/self/oom_score_adj, where the kernel takes it.
 #include "src/server/oom_score.h"
 
 #include <algorithm>

@@ -87,6 +87,25 @@ def test_load(both):
     both("FUNCTION", "LIST", "WITHCODE")
 
 
+def test_engines_and_functions_in_any_case(both):
+    both("FUNCTION", "LOAD", "#!LUA name=upper\nredis.register_function('up', function() return 1 end)")
+    both("FCALL", "UP", 0)
+    both("FUNCTION", "LIST", "WITHCODE")
+    both("FUNCTION", "LOAD", "#!Lua name=UPPER\nredis.register_function('uP', function() return 1 end)")
+    both("FUNCTION", "LOAD", "#!Lua2 name=other\nredis.register_function('other', function() return 1 end)")
+    both("FUNCTION", "DELETE", "upper")
+    both("FCALL", "UP", 0)
+
+
+@pytest.mark.parametrize("count", [7000, 7980, 7999])
+def test_arguments_that_fill_the_stack(both, count):
+    body = f"local a = {{}} for i = 1, {count} do a[i] = 1 end return redis.call('RPUSH', 'list', unpack(a))"
+    both("FUNCTION", "LOAD", f"#!lua name=many\nredis.register_function('many', function() {body} end)")
+    both("FCALL", "many", 0)
+    both("EVAL", body, 0)
+    both("DEL", "list")
+
+
 def test_calls(both):
     both("FUNCTION", "LOAD", ONE)
     both("FUNCTION", "LOAD", SEVERAL)

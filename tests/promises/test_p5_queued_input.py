@@ -38,6 +38,32 @@ def test_a_transaction_queues_no_more_than_there_is_memory_for(engine):
         memory.check("a transaction of 7 MB")
 
 
+def test_what_is_watched_is_bounded(engine):
+    """It was 600 bytes for each key, however many there were, and SETs of watched keys looked through all of them."""
+    with limited(engine) as (server, memory), server.client(timeout=30) as other:
+        clients = [server.client(timeout=30) for _ in range(10)]
+        refused = 0
+        for number, client in enumerate(clients):
+            for begin in range(0, 100_000, 10_000):
+                keys = [f"{number}:{key:060}" for key in range(begin, begin + 10_000)]
+                reply = client.call("WATCH", *keys)
+                refused += reply.is_error()
+                assert reply == OK or reply.value == OOM
+        assert 0 < refused < 100
+        memory.check("a million keys to watch")
+        # Small ones are always taken, and what was taken is heeded.
+        assert other.call("WATCH", "k") == OK
+        assert other.call("SET", f"0:{0:060}", "x") == OK
+        assert clients[0].call("MULTI") == OK
+        assert clients[0].call("EXEC").value is None
+        assert other.call("MULTI") == OK and other.call("EXEC") == Reply("array", [])
+        for client in clients[1:]:
+            assert client.call("UNWATCH") == OK
+        for _ in range(3):  # one key many times is one key
+            assert clients[0].call("WATCH", *["k"] * 30_000) == OK
+        assert clients[0].call("WATCH", *(f"{key:060}" for key in range(10_000))) == OK
+
+
 @pytest.mark.parametrize("command", [("APPEND", "grown"), ("RPUSH", "list")], ids=lambda c: c[0])
 def test_many_clients_with_open_transactions(engine, command):
     """All queues together are bounded, and small ones are always taken."""

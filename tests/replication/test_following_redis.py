@@ -269,3 +269,32 @@ def test_a_chain(engine, rng):
                     assert info(other)["master_replid"] == info(client)["master_replid"] != info(client)["master_replid2"]
                 assert full_syncs(replica) == 1
                 assert_same(replica, last)
+
+
+@pytest.mark.parametrize("kind", ["redis", "ingot"])
+def test_a_pause_at_the_replica_holds_back_the_stream(engine, kind):
+    """Nothing changes there while it lasts, whatever the master tells, and nothing is lost behind it."""
+    with redis_master() if kind == "redis" else Server.ingot(engine) as master, replica_of(master, engine) as replica:
+        wait_up(replica)
+        with master.client() as client, replica.client() as here:
+            client.call("SET", "k", "before")
+            wait_in_step(master, replica)
+            assert here.call("CLIENT", "PAUSE", "60000", "WRITE").value == b"OK"
+            for i in range(3000):
+                client.call("SET", f"k{i % 30}", "x" * 3000)  # more than may wait there
+            client.call("SET", "k", "behind")
+            time.sleep(1.5)
+            assert here.call("GET", "k").value == b"before" and here.call("DBSIZE").value == 1
+            assert info(here)["master_link_status"] == "up"
+            here.call("CLIENT", "UNPAUSE")
+            assert_same(master, replica)
+            # It ends by itself, and a link ends in it.
+            here.call("CLIENT", "PAUSE", "500", "ALL")
+            client.call("SET", "k", "later")
+            assert_same(master, replica)
+            here.call("CLIENT", "PAUSE", "60000", "WRITE")
+            client.call("SET", "k", "last")
+            time.sleep(0.2)
+            assert here.call("REPLICAOF", "NO", "ONE").value == b"OK"
+            here.call("CLIENT", "UNPAUSE")
+            assert here.call("GET", "k").value == b"later" and here.call("SET", "k", "own").value == b"OK"

@@ -494,6 +494,10 @@ def test_too_few_replicas_refuse_writes(engine):
         assert client.call("SET", "k", "v").text() == text
         assert client.call("EVAL", "return redis.call('set', 'k', 'v')", "0").text().startswith(text)
         assert client.call("GET", "k").value is None
+        # What may write is refused whatever it does, where it says whether it may.
+        assert client.call("EVAL", "return 1", "0").value == 1
+        assert client.call("EVAL", "#!lua\nreturn 1", "0").text() == text
+        assert client.call("EVAL", "#!lua flags=no-writes\nreturn 1", "0").value == 1
         with follower("redis", engine, master.port) as replica:
             wait_up(replica)
             eventually(lambda: client.call("SET", "k", "v").value == b"OK", "it is still refused")
@@ -583,3 +587,15 @@ def test_who_has_acknowledged_what_was_never_told_has_not():
             replica.send("REPLCONF", "ACK", str(end))
             eventually(lambda: client.call("WAIT", 1, 200).value == 1 or replica.send("REPLCONF", "ACK", info(client)["master_repl_offset"]),
                        "it is not believed any more")  # fmt: skip
+
+
+def test_a_ping_period_holds_at_once(engine):
+    """It was looked at when the last one had passed."""
+    with master_of(engine, {"repl-ping-replica-period": "3600"}) as master, Replica(master.port):
+        with master.client() as client:
+            client.call("SET", "k", "v")
+            offset = info(client)["master_repl_offset"]
+            time.sleep(1.5)
+            assert info(client)["master_repl_offset"] == offset
+            client.call("CONFIG", "SET", "repl-ping-replica-period", "1")
+            eventually(lambda: info(client)["master_repl_offset"] != offset, "no ping comes")
