@@ -22,6 +22,7 @@
 #include "src/replication/master.h"
 #include "src/script/stored_libraries.h"
 #include "src/server/compactor.h"
+#include "src/server/crash_log.h"
 #include "src/server/disk_guard.h"
 #include "src/server/first_load.h"
 #include "src/server/info.h"
@@ -481,6 +482,9 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   if (before.requirepass != after.requirepass) users_->set_default_password(after.requirepass);
   couriers_.want_events(after.notify_keyspace_events);
   metrics::log::set_level(after.loglevel);
+  if (before.crash_log_enabled != after.crash_log_enabled) {
+    server::write_crash_log(after.crash_log_enabled, after.logfile);
+  }
   return std::nullopt;
 }
 

@@ -15,6 +15,7 @@
 #include "src/commands/families.h"
 #include "src/instance.h"
 #include "src/metrics/log.h"
+#include "src/server/crash_log.h"
 #include "src/server/process.h"
 #include "src/server/process_title.h"
 #include "src/settings/config.h"
@@ -66,6 +67,7 @@ bool become_service(const Settings& settings) {
     fmt::print(stderr, "{}\n", why);
     return false;
   }
+  ingot::server::write_crash_log(settings.crash_log_enabled, settings.logfile);
   return true;
 }
 

@@ -147,7 +147,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     text("aof_rewrite_cpulist", "", kImmutable),
     text("bgsave_cpulist", "", kImmutable),
     boolean("always-show-logo", "no", kImmutable),
-    boolean("crash-log-enabled", "yes"),
     boolean("crash-memcheck-enabled", "yes"),
     boolean("use-exit-on-panic", "no", kHidden),
     text("ignore-warnings"),

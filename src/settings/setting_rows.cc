@@ -275,6 +275,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     boolean<&S::syslog_enabled>("syslog-enabled", kImmutable),
     text("syslog-ident", &S::syslog_ident, kImmutable),
     choice<&S::syslog_facility>("syslog-facility", kFacilityNames, kImmutable),
+    boolean<&S::crash_log_enabled>("crash-log-enabled"),
     integer<&S::databases>("databases", 1, kIntMax, kImmutable),
     boolean<&S::set_proc_title>("set-proc-title", kImmutable),
     text("proc-title-template", &S::proc_title_template, 0, check_title),

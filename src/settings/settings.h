@@ -149,6 +149,7 @@ struct Settings {
   bool syslog_enabled = false;  // the log goes there, too
   std::string syslog_ident = "redis";
   int syslog_facility = LOG_LOCAL0;
+  bool crash_log_enabled = true;
   int databases = 16;
   bool set_proc_title = true;
   std::string proc_title_template = "{title} {listen-addr} {server-mode}";

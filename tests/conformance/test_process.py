@@ -3,6 +3,7 @@ which address it connects."""
 
 import os
 import pathlib
+import signal
 import socket
 import time
 
@@ -64,6 +65,25 @@ def test_the_out_of_memory_score(engine):
             assert oom_score(server) == before
         text = client.call("CONFIG", "SET", "oom-score-adj-values", "1 2 2001").value
         assert b"elements must be between -2000 and 2000" in text
+
+
+@pytest.mark.skipif(bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS")), reason="the sanitizer tells")
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT])
+def test_a_crash_leaves_its_stack(engine, number, tmp_path):
+    for logfile, enabled in ((None, "yes"), (tmp_path / "log", "yes"), (None, "no")):
+        server = Server.ingot(engine, {"crash-log-enabled": enabled} | ({"logfile": str(logfile)} if logfile else {}))
+        try:
+            server.start()
+            server.process.send_signal(number)
+            assert server.process.wait(timeout=30) == -number
+            text = logfile.read_text() if logfile else server.log_path.read_text()
+            assert (f"crashed by signal: {int(number)}, si_code: 0" in text) == (enabled == "yes")
+            assert ("STACK TRACE" in text and "(+0x" in text) == (enabled == "yes")
+            # What it was doing is not lost.
+            server.start()
+        finally:
+            server.stop()
+            server.remove()
 
 
 def test_syslog(engine):
