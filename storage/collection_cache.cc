@@ -94,7 +94,9 @@ std::shared_ptr<const CollectionImage> CollectionCache::get(const Name& name, ui
     return entry.image;
   }
   if (make == nullptr) return nullptr;
-  *make = ++entry.asked > elements / kElementsPerRead << entry.failures;
+  // A stream of few entries may have very many consumers.
+  const uint64_t failed_for = entry.failures < 2 ? 0 : uint64_t{1} << entry.failures;
+  *make = ++entry.asked > std::max(elements / kElementsPerRead << entry.failures, failed_for);
   if (*make) entry.asked = 0;  // whoever asks meanwhile need not make one, too
   return nullptr;
 }

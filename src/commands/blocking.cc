@@ -45,10 +45,13 @@ std::optional<int64_t> wait_until_ms(contract::WriteContext& ctx, std::string_vi
 }
 
 void wait_for(contract::WriteContext& ctx, contract::Args keys, int64_t until_ms,
-              std::string memory) {
+              std::string memory, bool for_removal) {
   if (!ctx.may_block) return ctx.reply.null_array();
-  ctx.block(
-      {.keys = {keys.begin(), keys.end()}, .until_ms = until_ms, .memory = std::move(memory)});
+  if (ctx.fed) return ctx.block({});
+  ctx.block({.keys = {keys.begin(), keys.end()},
+             .until_ms = until_ms,
+             .memory = std::move(memory),
+             .for_removal = for_removal});
 }
 
 std::optional<PopSeveral> read_pop_several(contract::WriteContext& ctx, contract::Args args,

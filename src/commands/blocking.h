@@ -18,9 +18,9 @@ std::optional<int64_t> wait_until(contract::WriteContext& ctx, std::string_view 
 std::optional<int64_t> wait_until_ms(contract::WriteContext& ctx, std::string_view milliseconds);
 
 // Waits for one of the keys; where that is not possible, answers a null array. `memory` is given
-// back in ctx.fed.
+// back in ctx.fed. When that is set it waits as before.
 void wait_for(contract::WriteContext& ctx, contract::Args keys, int64_t until_ms,
-              std::string memory = {});
+              std::string memory = {}, bool for_removal = false);
 
 // The keys that this run serves itself from: all, or the one that was fed.
 inline std::vector<std::string_view> keys_to_try(const contract::WriteContext& ctx,

@@ -16,6 +16,7 @@
 #include "src/commands/client_waiting.h"
 #include "src/commands/families.h"
 #include "src/contract/client_registry.h"
+#include "src/contract/errors.h"
 #include "src/contract/table.h"
 
 namespace ingot::commands {
@@ -38,6 +39,7 @@ void client_info(SessionContext& context, Args) {
 
 void client_setname(SessionContext& context, Args args) {
   if (!is_client_name(args[2])) return context.reply.error(kBadClientName);
+  if (args[2].size() > kClientNameMax) return context.reply.error(contract::kOutOfMemory);
   context.client.set_name(std::string(args[2]));
   context.reply.ok();
 }
@@ -86,6 +88,7 @@ void client_setinfo(SessionContext& context, Args args) {
     return context.reply.error(
         fmt::format("ERR {} cannot contain spaces, newlines or special characters.", args[2]));
   }
+  if (args[3].size() > kClientNameMax) return context.reply.error(contract::kOutOfMemory);
   (context.client.**set)(std::string(args[3]));
   context.reply.ok();
 }

@@ -3,13 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "src/contract/client_registry.h"
+#include "src/contract/errors.h"
 #include "src/contract/tracking.h"
 
 namespace ingot::commands {
@@ -38,6 +42,24 @@ void read_redirect(SessionContext& context, ArgReader& reader, uint64_t* redirec
   }
 }
 
+// Two that overlap: in their order they are neighbours. Nothing: none do.
+std::optional<std::pair<std::string_view, std::string_view>> overlapping(
+    std::span<const std::string> existing, std::span<const std::string_view> added) {
+  std::vector<std::string_view> all(existing.begin(), existing.end());
+  all.insert(all.end(), added.begin(), added.end());
+  std::ranges::sort(all);
+  const auto found = std::ranges::adjacent_find(all, overlap);
+  if (found == all.end()) return std::nullopt;
+  return std::pair(*found, *std::next(found));
+}
+
+std::string overlap_error(std::string_view a, std::string_view b, std::string_view what) {
+  return fmt::format(
+      "ERR Prefix '{}' overlaps with {} prefix '{}'. Prefixes for a single client must not "
+      "overlap.",
+      a, what, b);
+}
+
 // Why the client cannot track in this way; empty: it can.
 std::string conflict(SessionContext& context, const contract::Tracking::Options& options) {
   const uint32_t before = context.client.tracking;
@@ -57,21 +79,20 @@ std::string conflict(SessionContext& context, const contract::Tracking::Options&
   if (both(mode)) return "ERR You can't specify both OPTIN mode and OPTOUT mode";
   if (both(mode | before)) return fmt::format(kOtherModeFirst, "OPTIN/OPTOUT mode");
   const auto existing = context.tracking.prefixes_of(context.client);
+  const auto some = overlapping(existing, options.prefixes);
+  if (!some) return {};
+  // Which ones Redis names takes comparing each with each.
+  constexpr size_t kComparedMax = 1000;
+  if (existing.size() + options.prefixes.size() > kComparedMax) {
+    return overlap_error(some->first, some->second, "another provided");
+  }
   for (size_t i = 0; i < options.prefixes.size(); ++i) {
     const std::string_view prefix = options.prefixes[i];
     for (const std::string& other : existing) {
-      if (!overlap(prefix, other)) continue;
-      return fmt::format(
-          "ERR Prefix '{}' overlaps with an existing prefix '{}'. Prefixes for a single client "
-          "must not overlap.",
-          prefix, other);
+      if (overlap(prefix, other)) return overlap_error(prefix, other, "an existing");
     }
     for (const std::string_view other : std::span(options.prefixes).subspan(i + 1)) {
-      if (!overlap(prefix, other)) continue;
-      return fmt::format(
-          "ERR Prefix '{}' overlaps with another provided prefix '{}'. Prefixes for a single "
-          "client must not overlap.",
-          prefix, other);
+      if (overlap(prefix, other)) return overlap_error(prefix, other, "another provided");
     }
   }
   return {};
@@ -106,7 +127,9 @@ void client_tracking(SessionContext& context, Args args) {
   if (const std::string why = conflict(context, options); !why.empty()) {
     return context.reply.error(why);
   }
-  context.tracking.enable(context.client, options);
+  if (!context.tracking.enable(context.client, options)) {
+    return context.reply.error(contract::kOutOfMemory);
+  }
   context.reply.ok();
 }
 

@@ -9,6 +9,7 @@
 #include "src/access/users.h"
 #include "src/commands/client_name.h"
 #include "src/commands/families.h"
+#include "src/contract/errors.h"
 #include "src/contract/thresholds.h"
 #include "src/settings/config.h"
 
@@ -130,6 +131,8 @@ void apply_hello_options(SessionContext& context, std::string_view command, ArgR
       const std::string_view name = reader.text();
       if (!is_client_name(name)) {
         reader.fail(kBadClientName);
+      } else if (name.size() > kClientNameMax) {
+        reader.fail(contract::kOutOfMemory);
       } else {
         context.client.set_name(std::string(name));
       }

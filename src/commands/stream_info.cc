@@ -9,6 +9,7 @@
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
 #include "src/contract/help.h"
+#include "src/contract/thresholds.h"
 
 namespace ingot::commands {
 namespace {
@@ -129,10 +130,11 @@ void reply_pending_of_group(ReplySink& reply, const StreamReader& stream, const 
   reply_count(reply, "pel-count", group.pending);
   reply.bulk("pending");
   std::vector<StreamPending> found;
-  stream.walk_pending(group, types::kStreamIdMin, [&](const StreamPending& pending) {
+  const auto take = [&](const StreamPending& pending) {
     found.push_back(pending);
     return found.size() != count;
-  });
+  };
+  if (group.pending != 0) stream.walk_pending(group, types::kStreamIdMin, take);
   reply.array(found.size());
   for (const StreamPending& pending : found) {
     reply.array(4);
@@ -153,10 +155,11 @@ void reply_full_consumer(ReplySink& reply, const StreamReader& stream, const Str
   reply_count(reply, "pel-count", consumer.pending);
   reply.bulk("pending");
   std::vector<StreamPending> found;
-  stream.walk_pending(group, consumer, types::kStreamIdMin, [&](const StreamPending& pending) {
+  const auto take = [&](const StreamPending& pending) {
     found.push_back(pending);
     return found.size() != count;
-  });
+  };
+  if (consumer.pending != 0) stream.walk_pending(group, consumer, types::kStreamIdMin, take);
   reply.array(found.size());
   for (const StreamPending& pending : found) {
     reply.array(3);
@@ -168,12 +171,17 @@ void reply_full_consumer(ReplySink& reply, const StreamReader& stream, const Str
 
 void reply_full(ReadContext& ctx, const StreamReader& stream, uint64_t count) {
   ReplySink& reply = ctx.reply;
+  const auto found = groups_of(stream);
+  uint64_t visited = found.size();
+  for (const StreamGroup& group : found) {
+    visited += group.consumers + (count == 0 ? group.pending : std::min(count, group.pending));
+  }
+  if (visited > contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk(visited)) return;
   reply.map(9);
   reply_head(reply, stream);
   reply.bulk("entries");
   reply_entries(ctx, stream, {}, count);
   reply.bulk("groups");
-  const auto found = groups_of(stream);
   reply.array(found.size());
   for (const StreamGroup& group : found) {
     reply.map(7);
@@ -183,7 +191,8 @@ void reply_full(ReadContext& ctx, const StreamReader& stream, uint64_t count) {
     reply_progress(reply, stream, group);
     reply_pending_of_group(reply, stream, group, count);
     reply.bulk("consumers");
-    const auto members = consumers_of(stream, group);
+    const auto members =
+        group.consumers == 0 ? std::vector<StreamConsumer>() : consumers_of(stream, group);
     reply.array(members.size());
     for (const StreamConsumer& consumer : members) {
       reply_full_consumer(reply, stream, group, consumer, count);

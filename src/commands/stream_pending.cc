@@ -9,6 +9,8 @@
 
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
+#include "src/contract/thresholds.h"
+#include "src/data/services.h"
 
 namespace ingot::commands {
 namespace {
@@ -356,21 +358,29 @@ void xautoclaim(WriteContext& ctx, Args args) {
   // Looked at first and changed then, because the walk is over what changes.
   std::vector<StreamPending> candidates;
   std::vector<StreamId> claimed, gone;
-  uint64_t tries =
-      request->count > UINT64_MAX / kTriesEach ? UINT64_MAX : request->count * kTriesEach;
+  uint64_t tries = std::min(request->count, contract::kDeliveredByWriter) * kTriesEach;
+  tries = std::min(tries, contract::kDeliveredByWriter);
   StreamId next;  // 0-0: the end was reached
   uint64_t left = request->count;
+  uint64_t bytes = ctx.data.bounds.command_bytes;
   claiming.stream().walk_pending(
       claiming.group(), request->start, [&](const StreamPending& pending) {
-        if (tries == 0 || left == 0) {
+        if (tries == 0 || left == 0 || bytes == 0) {
           next = pending.id;
           return false;
         }
         --tries;
-        const bool there = exists(claiming.stream(), pending.id);
+        bool there = false;
+        uint64_t entry_bytes = 0;
+        claiming.stream().entry(pending.id, [&](StreamId, const StreamFields& fields) {
+          there = true;
+          entry_bytes = fields.packed().size();
+          return true;
+        });
         if (there && !idle_enough(ctx, pending, request->claim.min_idle_ms)) return true;
         candidates.push_back(pending);
         (there ? claimed : gone).push_back(pending.id);
+        if (!request->claim.only_ids) bytes -= std::min(bytes, entry_bytes);
         --left;
         return true;
       });

@@ -10,6 +10,8 @@
 #include "src/commands/blocking.h"
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
+#include "src/contract/thresholds.h"
+#include "src/data/services.h"
 
 namespace ingot::commands {
 namespace {
@@ -196,6 +198,20 @@ struct Delivery {
   std::vector<std::pair<StreamId, std::optional<std::string>>> entries;
 };
 
+// What one XREADGROUP may still give, of all its streams together.
+struct Room {
+  uint64_t entries;
+  uint64_t bytes;
+
+  // False once there is none: the first is given however large it is.
+  bool take(uint64_t entry_bytes) {
+    --entries;
+    bytes -= std::min(bytes, entry_bytes);
+    return entries != 0 && bytes != 0;
+  }
+  bool is_spent() const { return entries == 0 || bytes == 0; }
+};
+
 void reply_deliveries(ReplySink& reply, const std::vector<Delivery>& deliveries) {
   announce_streams(reply, deliveries.size());
   for (const Delivery& delivery : deliveries) {
@@ -221,11 +237,12 @@ int64_t entries_read_with(const StreamReader& stream, const StreamGroup& group, 
 }
 
 void deliver_new(WriteContext& ctx, const Request& request, StreamWriter& stream,
-                 StreamGroup* group, StreamConsumer* consumer, uint64_t count, Delivery* delivery) {
+                 StreamGroup* group, StreamConsumer* consumer, uint64_t count, Room* room,
+                 Delivery* delivery) {
   stream.walk(*types::id_after(group->last), types::kStreamIdMax, false,
               [&](StreamId id, const StreamFields& fields) {
                 delivery->entries.emplace_back(id, std::string(fields.packed()));
-                return delivery->entries.size() != count;
+                return room->take(fields.packed().size()) && delivery->entries.size() != count;
               });
   for (const auto& [id, packed] : delivery->entries) {
     group->entries_read = entries_read_with(stream, *group, id);
@@ -245,14 +262,14 @@ void deliver_new(WriteContext& ctx, const Request& request, StreamWriter& stream
 
 // What the consumer has not acknowledged, behind the ID.
 void deliver_again(WriteContext& ctx, StreamWriter& stream, const StreamGroup& group,
-                   const StreamConsumer& consumer, StreamId behind, uint64_t count,
+                   const StreamConsumer& consumer, StreamId behind, uint64_t count, Room* room,
                    Delivery* delivery) {
   const auto first = types::id_after(behind);
   if (!first) return;
   std::vector<StreamPending> owned;
   stream.walk_pending(group, consumer, *first, [&](const StreamPending& pending) {
     owned.push_back(pending);
-    return owned.size() != count;
+    return owned.size() != count && owned.size() != room->entries;
   });
   for (StreamPending& pending : owned) {
     auto& [id, packed] = delivery->entries.emplace_back(pending.id, std::nullopt);
@@ -260,17 +277,20 @@ void deliver_again(WriteContext& ctx, StreamWriter& stream, const StreamGroup& g
       packed.emplace(fields.packed());
       return true;
     });
-    if (!packed) continue;
-    pending.delivered_ms = ctx.now_ms();
-    ++pending.deliveries;
-    stream.store(group, pending);
+    const bool goes_on = room->take(packed ? packed->size() : 0);
+    if (packed) {
+      pending.delivered_ms = ctx.now_ms();
+      ++pending.deliveries;
+      stream.store(group, pending);
+    }
+    if (!goes_on) break;
   }
 }
 
 // Serves from one stream, if there is something for the consumer. The group must be there. Counts
 // the consumer that comes into being as a change.
 std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t index,
-                              uint64_t count) {
+                              uint64_t count, Room* room) {
   const std::string_view key = request.keys[index];
   Record record;
   if (!ctx.keys.find(ctx.db, key, &record)) return std::nullopt;
@@ -293,15 +313,20 @@ std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t 
   consumer->seen_ms = ctx.now_ms();
   Delivery delivery{.key = key, .entries = {}};
   if (only_new) {
-    deliver_new(ctx, request, stream, &*group, &*consumer, count, &delivery);
+    deliver_new(ctx, request, stream, &*group, &*consumer, count, room, &delivery);
   } else {
     const auto behind = types::parse_stream_id(request.ids[index], 0);
-    deliver_again(ctx, stream, *group, *consumer, behind.value_or(StreamId{}), count, &delivery);
+    deliver_again(ctx, stream, *group, *consumer, behind.value_or(StreamId{}), count, room,
+                  &delivery);
   }
   stream.store(*group, *consumer);
   stream.store(*group);
   stream.finish();
   return delivery;
+}
+
+Room room_of(const WriteContext& ctx) {
+  return {.entries = contract::kDeliveredByWriter, .bytes = ctx.data.bounds.command_bytes};
 }
 
 // False when an error was answered.
@@ -339,8 +364,9 @@ void serve_fed(WriteContext& ctx, const Request& request, int64_t until_ms) {
   }
   const size_t index =
       static_cast<size_t>(std::ranges::find(request.keys, ctx.fed->key) - request.keys.begin());
+  Room room = room_of(ctx);
   const auto delivery =
-      serve(ctx, request, index, request.count == 0 ? kCountAfterWait : request.count);
+      serve(ctx, request, index, request.count == 0 ? kCountAfterWait : request.count, &room);
   if (delivery) return reply_deliveries(ctx.reply, {*delivery});
   wait_for(ctx, request.keys, until_ms);
 }
@@ -357,15 +383,16 @@ void xreadgroup(WriteContext& ctx, Args args) {
   if (ctx.fed) return serve_fed(ctx, *request, *until_ms);
   if (!check_streams(ctx, *request)) return;
   std::vector<Delivery> deliveries;
-  for (size_t i = 0; i < request->keys.size(); ++i) {
-    if (auto delivery = serve(ctx, *request, i, request->count)) {
+  Room room = room_of(ctx);
+  for (size_t i = 0; i < request->keys.size() && !room.is_spent(); ++i) {
+    if (auto delivery = serve(ctx, *request, i, request->count, &room)) {
       deliveries.push_back(std::move(*delivery));
       ++*ctx.changes;
     }
   }
   if (!deliveries.empty()) return reply_deliveries(ctx.reply, deliveries);
   if (!until_ms) return ctx.reply.null_array();
-  wait_for(ctx, request->keys, *until_ms);
+  wait_for(ctx, request->keys, *until_ms, {}, /*for_removal=*/true);
 }
 
 const CommandRow* row_for_waiting(Args args);

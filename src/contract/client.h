@@ -43,6 +43,11 @@ constexpr uint64_t watched_bytes(std::string_view key) {
   return 192 + key.size();
 }
 
+// What a key that a blocked client waits for takes, about.
+constexpr uint64_t awaited_bytes(std::string_view key) {
+  return 256 + 2 * key.size();
+}
+
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 constexpr bool is_silent(ReplyMode mode) {
   return mode == ReplyMode::kOff || mode == ReplyMode::kSkipThis;

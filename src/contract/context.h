@@ -81,6 +81,7 @@ struct Block {
   bool for_sync = false;                // and this server, too
   int64_t until_ms = 0;                 // Unix; 0: for ever
   std::string memory = {};              // given back when it runs again
+  bool for_removal = false;             // it runs again for a key that is removed, too
 };
 
 // Why a blocked command runs again.

@@ -15,11 +15,19 @@ void take_out(ByThread& clients, const Client& client) {
   if (found->second.empty()) clients.erase(found);
 }
 
+// Of a prefix of a client, which the client and the table of all have.
+uint64_t bytes_of(std::string_view prefix) {
+  return 400 + 2 * prefix.size();
+}
+
 }  // namespace
 
-void Tracking::enable(Client& client, const Options& options) {
+bool Tracking::enable(Client& client, const Options& options) {
   const std::lock_guard lock(mutex_);
-  if (client.tracking_closed) return;
+  if (client.tracking_closed) return true;
+  uint64_t bytes = prefix_bytes_;
+  for (const std::string_view prefix : options.prefixes) bytes += bytes_of(prefix);
+  if (bytes > bytes_max.load(std::memory_order_relaxed)) return false;
   const uint32_t before = client.tracking;
   client.tracking = tracks::kOn | options.mode | (before & tracks::kCaching);
   client.tracking_redirect = options.redirect;
@@ -27,13 +35,14 @@ void Tracking::enable(Client& client, const Options& options) {
     by_thread_[client.thread_index].emplace(client.id, &client);
     clients_.fetch_add(1);
   }
-  if ((options.mode & tracks::kBroadcast) == 0) return;
+  if ((options.mode & tracks::kBroadcast) == 0) return true;
   std::vector<std::string_view> prefixes = options.prefixes;
   if (prefixes.empty()) prefixes.emplace_back();
   for (const std::string_view prefix : prefixes) {
-    client.tracking_prefixes.emplace(prefix);
+    if (client.tracking_prefixes.emplace(prefix).second) prefix_bytes_ += bytes_of(prefix);
     by_prefix_.at(prefix)[client.thread_index].emplace(client.id, &client);
   }
+  return true;
 }
 
 void Tracking::remove(Client& client) {
@@ -42,6 +51,7 @@ void Tracking::remove(Client& client) {
   client.tracking_redirect = 0;
   take_out(by_thread_, client);
   for (const std::string& prefix : client.tracking_prefixes) {
+    prefix_bytes_ -= bytes_of(prefix);
     ByThread* const clients = by_prefix_.find(prefix);
     take_out(*clients, client);
     if (clients->empty()) by_prefix_.erase(prefix);

@@ -49,8 +49,9 @@ class Tracking {
     uint64_t redirect = 0;  // the client that is told instead; 0: none
     std::vector<std::string_view> prefixes;
   };
-  // Again changes the mode, and adds prefixes. Nothing happens for a client that was closed.
-  void enable(Client& client, const Options& options);
+  // Again changes the mode, and adds prefixes. Nothing happens for a client that was closed. False,
+  // and nothing is changed: all prefixes together would take more than bytes_max.
+  bool enable(Client& client, const Options& options);
   void disable(Client& client);
   // The client is gone.
   void close(Client& client);
@@ -116,6 +117,7 @@ class Tracking {
   void remove(Client& client);
 
   mutable std::mutex mutex_;
+  uint64_t prefix_bytes_ = 0;  // by mutex_
   std::atomic<size_t> clients_{0};
   ByThread by_thread_;
   PrefixMap<ByThread> by_prefix_;

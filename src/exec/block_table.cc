@@ -1,14 +1,13 @@
 // Clients that come to wait, run out of time or leave, and the keys offered to them once fed.
 #include "src/exec/block_table.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace ingot::exec {
 
 BlockTable::Number BlockTable::add(std::unique_ptr<WriteJob> job, int db, contract::Block block) {
   const Number number = next_number_++;
-  for (const std::string& key : block.keys) by_key_[{db, key}].insert(number);
+  for (const std::string& key : block.keys) by_key_[{db, key}].waiters.insert(number);
   if (block.until_ms != 0) deadlines_.insert({block.until_ms, number});
   by_client_[job->client->id] = number;
   job->client->waits = true;
@@ -17,9 +16,9 @@ BlockTable::Number BlockTable::add(std::unique_ptr<WriteJob> job, int db, contra
 }
 
 void BlockTable::fed(int db, std::string_view key) {
-  Key fed{db, std::string(key)};
-  if (!by_key_.contains(fed) || std::ranges::find(fed_, fed) != fed_.end()) return;
-  fed_.push_back(std::move(fed));
+  const auto awaited = by_key_.find({db, std::string(key)});
+  if (awaited == by_key_.end() || std::exchange(awaited->second.is_fed, true)) return;
+  fed_.push_back(awaited->first);
 }
 
 void BlockTable::fed_all(int db) {
@@ -33,6 +32,9 @@ std::optional<BlockTable::Key> BlockTable::next_fed() {
   if (fed_.empty()) return std::nullopt;
   Key key = std::move(fed_.front());
   fed_.pop_front();
+  if (const auto awaited = by_key_.find(key); awaited != by_key_.end()) {
+    awaited->second.is_fed = false;
+  }
   return key;
 }
 
@@ -41,7 +43,8 @@ void BlockTable::offer(const Key& key,
                        const std::function<void(std::unique_ptr<WriteJob>)>& take_job) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return;
-  const std::vector<Number> waiting(found->second.begin(), found->second.end());
+  const std::set<Number>& waiters = found->second.waiters;
+  const std::vector<Number> waiting(waiters.begin(), waiters.end());
   for (const Number number : waiting) {
     Waiter& waiter = waiters_.at(number);
     const Served served = serve(*waiter.job, waiter.block);
@@ -80,8 +83,8 @@ std::unique_ptr<WriteJob> BlockTable::take(Number number) {
   for (const std::string& name : waiter.block.keys) {
     const auto key = by_key_.find({waiter.db, name});
     if (key == by_key_.end()) continue;  // the same key twice
-    key->second.erase(number);
-    if (key->second.empty()) by_key_.erase(key);
+    key->second.waiters.erase(number);
+    if (key->second.waiters.empty()) by_key_.erase(key);
   }
   if (waiter.block.until_ms != 0) deadlines_.erase({waiter.block.until_ms, number});
   by_client_.erase(waiter.job->client->id);

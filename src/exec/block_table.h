@@ -63,10 +63,14 @@ class BlockTable {
 
   Number next_number_ = 1;
   std::map<Number, Waiter> waiters_;
-  std::map<Key, std::set<Number>> by_key_;
+  struct Awaited {
+    std::set<Number> waiters;
+    bool is_fed = false;  // it stands in fed_
+  };
+  std::map<Key, Awaited> by_key_;
   std::map<uint64_t, Number> by_client_;
   std::set<std::pair<int64_t, Number>> deadlines_;
-  std::deque<Key> fed_;
+  std::deque<Key> fed_;  // some perhaps twice, or awaited no more
 };
 
 }  // namespace ingot::exec

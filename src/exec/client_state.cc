@@ -65,7 +65,7 @@ void ClientHearing::restore(contract::Client& client, contract::Channels& channe
   if (same) return;
   tracking.disable(client);
   if (tracking_ == 0 || client.closed) return;
-  tracking.enable(
+  (void)tracking.enable(
       client,
       {.mode = tracking_, .redirect = redirect_, .prefixes = {prefixes_.begin(), prefixes_.end()}});
   client.tracking = tracking_;

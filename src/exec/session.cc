@@ -234,7 +234,7 @@ void Session::settle() {
   if (connection_ == nullptr) return;
   deliver_done();
   bool finished = idle() && (inbox_.empty() || closing_);
-  if (finished) pending_bytes_ = 0;
+  if (finished) pending_bytes_ = awaited_bytes_ = 0;
   client_->pending_bytes.store(pending_bytes_, std::memory_order_relaxed);
   bool pause = pending_bytes_ > kPendingBytesMax || !connection_->may_hold_input(pending_bytes_);
   if (pause != paused_) {
@@ -243,7 +243,7 @@ void Session::settle() {
   }
   if (!client_->in_multi) queued_bytes_ = 0;
   client_->queued_bytes.store(queued_bytes_, std::memory_order_relaxed);
-  connection_->hold_input(pending_bytes_ + queued_bytes_ + client_->watched_bytes +
+  connection_->hold_input(pending_bytes_ + queued_bytes_ + awaited_bytes_ + client_->watched_bytes +
                           client_->subscribed_bytes);
   connection_->hold_output(held_push_bytes_);
   using Listens = net::Connection::Listens;

@@ -204,8 +204,9 @@ class Session : public net::Handler,
   bool tracks_ = false;        // it did when the session last looked
   uint64_t pause_ticket_ = 0;  // its next command waits for the end of a CLIENT PAUSE; 0: no
   size_t pending_bytes_ = 0;
-  size_t queued_bytes_ = 0;  // of an open MULTI's commands
-  size_t prefetched_ = 0;    // commands behind the running job whose blocks were asked for
+  uint64_t awaited_bytes_ = 0;  // of the keys that its blocking command waits for
+  size_t queued_bytes_ = 0;     // of an open MULTI's commands
+  size_t prefetched_ = 0;       // commands behind the running job whose blocks were asked for
 
   std::shared_ptr<const data::View> run_view_;
   data::Store::Databases databases_;

@@ -334,6 +334,13 @@ bool Session::watch_while_busy(const QueuedCommand& queued) {
 // A job of its own: what came before is answered while it waits.
 Session::Step Session::block(const QueuedCommand& queued) {
   if (!idle()) return Step::kWait;
+  uint64_t bytes = 0;  // that the table of waiting clients may take
+  for (const std::string_view arg : queued.command->args) bytes += contract::awaited_bytes(arg);
+  if (!connection_->may_hold_input(pending_bytes_ + bytes)) {
+    reject(queued.row, contract::kOutOfMemory);
+    return Step::kTaken;
+  }
+  awaited_bytes_ = bytes;
   const bool remembers_reads = contract::remembers_reads(client_->tracking);
   queue_write({.row = queued.row,
                .batch = queued.batch,

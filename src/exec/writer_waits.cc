@@ -51,6 +51,7 @@ void Writer::serve_blocked() {
     const bool was_there = group_.exists(key->first, key->second);
     const auto serve = [&](WriteJob& job, const contract::Block& block) {
       if (job.client->leaving) return BlockTable::Served::kNo;  // its unblock() is on its way
+      if (!was_there && !block.for_removal) return BlockTable::Served::kNo;
       job.first_uncommitted = job.next;
       job.committed_mark = job.replies.bytes.size();
       group_.begin_turn();

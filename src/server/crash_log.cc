@@ -15,6 +15,11 @@
 namespace ingot::server {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr int kFramesMax = 100;
 
@@ -52,10 +57,7 @@ int open_log(const std::string& file) {
 }  // namespace
 
 void write_crash_log(bool enabled, const std::string& file) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  (void)enabled;
-  (void)file;
-#else
+  if (kIsSanitized) return;
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
   action.sa_handler = SIG_DFL;
@@ -67,7 +69,6 @@ void write_crash_log(bool enabled, const std::string& file) {
     action.sa_sigaction = on_crash;
   }
   for (const int signal : kSignals) sigaction(signal, &action, nullptr);
-#endif
 }
 
 }  // namespace ingot::server

@@ -77,7 +77,10 @@ class LeveldbCursor : public Cursor {
   }
 
   bool at_mark() const { return valid_ && key().empty() && value() == kSpaceMark; }
-  void check_bounds() { valid_ = iterator_->Valid() && here() >= lower_ && here() < upper_; }
+  // LevelDB passes over a block that it cannot read, and is valid behind it.
+  void check_bounds() {
+    valid_ = iterator_->Valid() && here() >= lower_ && here() < upper_ && iterator_->status().ok();
+  }
 
   const ReadEpochs::Read counted_;
   const Space space_;

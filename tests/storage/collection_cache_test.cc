@@ -137,6 +137,19 @@ TEST_CASE("an image is asked for when reads have cost as much, and is of one rev
   CHECK(reads_until_made(2, 1000) > before);
 }
 
+TEST_CASE("an image that cannot be made is asked for less and less", "[collection_cache]") {
+  CollectionCache cache(1 << 20);
+  const CollectionCache::Name name{.id = 7, .space = Space::kData};
+  int asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    bool make = false;
+    CHECK(cache.get(name, 1, /*elements=*/1, &make) == nullptr);
+    if (make) cache.put(name, 1, nullptr);
+    asked += make;
+  }
+  CHECK(asked <= 10);
+}
+
 TEST_CASE("the images keep to their size, and what is read stays", "[collection_cache]") {
   CollectionCache cache(1 << 20);
   bool make = false;
