@@ -10,7 +10,6 @@
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
 #include "src/contract/thresholds.h"
-#include "src/data/services.h"
 
 namespace ingot::commands {
 namespace {
@@ -362,7 +361,7 @@ void xautoclaim(WriteContext& ctx, Args args) {
   tries = std::min(tries, contract::kDeliveredByWriter);
   StreamId next;  // 0-0: the end was reached
   uint64_t left = request->count;
-  uint64_t bytes = ctx.data.bounds.command_bytes;
+  uint64_t bytes = contract::kDeliveredBytesByWriter;
   claiming.stream().walk_pending(
       claiming.group(), request->start, [&](const StreamPending& pending) {
         if (tries == 0 || left == 0 || bytes == 0) {

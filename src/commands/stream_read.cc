@@ -11,7 +11,6 @@
 #include "src/commands/families.h"
 #include "src/commands/stream_key.h"
 #include "src/contract/thresholds.h"
-#include "src/data/services.h"
 
 namespace ingot::commands {
 namespace {
@@ -200,8 +199,8 @@ struct Delivery {
 
 // What one XREADGROUP may still give, of all its streams together.
 struct Room {
-  uint64_t entries;
-  uint64_t bytes;
+  uint64_t entries = contract::kDeliveredByWriter;
+  uint64_t bytes = contract::kDeliveredBytesByWriter;
 
   // False once there is none: the first is given however large it is.
   bool take(uint64_t entry_bytes) {
@@ -325,10 +324,6 @@ std::optional<Delivery> serve(WriteContext& ctx, const Request& request, size_t 
   return delivery;
 }
 
-Room room_of(const WriteContext& ctx) {
-  return {.entries = contract::kDeliveredByWriter, .bytes = ctx.data.bounds.command_bytes};
-}
-
 // False when an error was answered.
 bool check_streams(WriteContext& ctx, const Request& request) {
   for (size_t i = 0; i < request.keys.size(); ++i) {
@@ -364,7 +359,7 @@ void serve_fed(WriteContext& ctx, const Request& request, int64_t until_ms) {
   }
   const size_t index =
       static_cast<size_t>(std::ranges::find(request.keys, ctx.fed->key) - request.keys.begin());
-  Room room = room_of(ctx);
+  Room room;
   const auto delivery =
       serve(ctx, request, index, request.count == 0 ? kCountAfterWait : request.count, &room);
   if (delivery) return reply_deliveries(ctx.reply, {*delivery});
@@ -383,7 +378,7 @@ void xreadgroup(WriteContext& ctx, Args args) {
   if (ctx.fed) return serve_fed(ctx, *request, *until_ms);
   if (!check_streams(ctx, *request)) return;
   std::vector<Delivery> deliveries;
-  Room room = room_of(ctx);
+  Room room;
   for (size_t i = 0; i < request->keys.size() && !room.is_spent(); ++i) {
     if (auto delivery = serve(ctx, *request, i, request->count, &room)) {
       deliveries.push_back(std::move(*delivery));

@@ -47,9 +47,10 @@ inline constexpr uint64_t kRepeatedByWriter = 16'384;
 inline constexpr uint64_t kRemovedByWriter = 4096;
 // Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.
 inline constexpr uint64_t kTrimmedByWriter = 10'000;
-// Entries of streams that are given to a consumer at once; who asked for more asks again. Their
-// bytes are bounded as those of a command are.
+// Entries of streams that are given to a consumer at once, and their bytes; who asked for more asks
+// again.
 inline constexpr uint64_t kDeliveredByWriter = 16'384;
+inline constexpr uint64_t kDeliveredBytesByWriter = 16 << 20;
 // Of a larger set SPOP draws some members ahead; a smaller one that it empties it takes whole.
 inline constexpr uint64_t kDrawnFromAll = 1024;
 // Drawn at random: some seeks for each.

@@ -1,4 +1,9 @@
-"""P5 for what clients send: queues of MULTI, transactions that grow, arguments larger than the memory."""
+"""P5 for what clients send and the server keeps for them: queues of MULTI, transactions that grow, arguments larger than
+the memory; keys that are watched or waited for, names, prefixes, what consumers are given."""
+
+import re
+import select
+import time
 
 import pytest
 from harness import MB, OK
@@ -138,3 +143,102 @@ def test_an_argument_larger_than_the_memory_is_refused(engine):
             sock.sendall(b"EXEC\r\n")
             assert receive_line(sock) == b"-" + DISCARDED
         memory.check("20 MB of arguments")
+
+
+def filled_stream(client, entries):
+    for begin in range(0, entries, 10_000):
+        client.send_raw(b"".join(encode(("XADD", "stream", f"{i + 1}-0", "f", "v")) for i in range(begin, begin + 10_000)))
+        assert all(client.read().kind == "bulk" for _ in range(10_000))
+
+
+def test_what_a_consumer_is_given_at_once(engine):
+    """400,000 entries in one XREADGROUP took 330 MB at 64mb, in XAUTOCLAIM 520, and others waited for seconds."""
+    with limited(engine) as (server, memory), server.client(timeout=30) as client:
+        filled_stream(client, 100_000)
+        assert client.call("XGROUP", "CREATE", "stream", "g", "0") == OK
+        given = []
+        while True:
+            reply = client.call("XREADGROUP", "GROUP", "g", "a", "STREAMS", "stream", ">")
+            if reply.value is None:
+                break
+            entries = [entry.value[0].text() for entry in reply.value[0].value[1].value]
+            assert 0 < len(entries) <= 16_384
+            given += entries
+        assert given == [f"{i + 1}-0" for i in range(100_000)]
+        assert client.call("XPENDING", "stream", "g").value[0].value == 100_000
+        again = client.call("XREADGROUP", "GROUP", "g", "a", "COUNT", "90000", "STREAMS", "stream", "5-0").value[0].value[1].value
+        assert [entry.value[0].text() for entry in again] == [f"{i + 6}-0" for i in range(16_384)]
+        claimed, at = [], "0"
+        while at != "0-0":
+            reply = client.call("XAUTOCLAIM", "stream", "g", "b", "0", "0" if at == "0" else at, "COUNT", "100000", "JUSTID")
+            at = reply.value[0].text()
+            claimed += [entry.text() for entry in reply.value[1].value]
+        assert claimed == given
+        memory.check("100,000 entries given and claimed")
+        # Large ones are bounded by their bytes, and one is given however large it is.
+        for i in range(40):
+            assert client.call("XADD", "large", f"{i + 1}-0", "f", "x" * MB).kind == "bulk"
+        assert client.call("XGROUP", "CREATE", "large", "g", "0") == OK
+        counts = []
+        while sum(counts) < 40:
+            counts.append(len(client.call("XREADGROUP", "GROUP", "g", "a", "STREAMS", "large", ">").value[0].value[1].value))
+        assert max(counts) <= 17
+        first = client.call("XAUTOCLAIM", "large", "g", "b", "0", "0", "COUNT", "40").value
+        assert len(first[1].value) <= 17 and first[0].text() != "0-0"
+        memory.check("40 MB of large entries")
+
+
+def test_what_waits_is_bounded(engine):
+    """Keys that blocked clients wait for took 250 bytes each beside the command, whoever they were."""
+    with limited(engine) as (server, memory), server.client(timeout=30) as other:
+        clients = [server.client(timeout=30) for _ in range(12)]
+        for number, client in enumerate(clients):
+            client.send_raw(encode(("BLPOP", *(f"{number}:{key:040}" for key in range(30_000)), "0")))
+
+        def waiting():
+            return int(re.search(r"blocked_clients:(\d+)", other.call("INFO", "clients").text())[1])
+
+        answered = []
+        deadline = time.monotonic() + 30
+        while len(answered) + waiting() < len(clients):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+            answered = select.select([client.socket for client in clients], [], [], 0)[0]
+        refused = [client for client in clients if client.socket in answered]
+        assert 0 < len(refused) < len(clients) and {client.read().value for client in refused} == {OOM}
+        memory.check("360,000 keys to wait for")
+        # Whatever is done to all of them at once is done soon: FLUSHALL took 81 s with 100,000 of them.
+        assert other.call("FLUSHALL") == OK
+        assert other.call("SWAPDB", "0", "1") == OK
+        other.send_raw(encode(("MULTI",)) + b"".join(encode(("SET", f"{n}:{key:040}", "x")) for n in range(12) for key in range(500)) + encode(("EXEC",)))
+        replies = [other.read() for _ in range(6002)]
+        assert replies[-1].kind == "array"
+
+
+def test_names_and_prefixes_are_bounded(engine):
+    with limited(engine) as (server, memory), server.client(timeout=30) as client:
+        assert client.call("CLIENT", "SETNAME", "x" * 4096) == OK
+        assert client.call("CLIENT", "SETNAME", "x" * 4097).value == OOM
+        assert client.call("CLIENT", "SETINFO", "LIB-NAME", "x" * 4097).value == OOM
+        assert client.call("HELLO", "3", "SETNAME", "x" * 4097).value == OOM
+        clients = [server.client(protocol=3, timeout=30) for _ in range(20)]
+        replies = []
+        for number, each in enumerate(clients):
+            words = [word for i in range(10_000) for word in ("PREFIX", f"{number}:{i:0300}")]
+            replies.append(each.call("CLIENT", "TRACKING", "ON", "BCAST", *words))
+        assert replies[0] == OK and replies[-1].value == OOM
+        memory.check("200,000 prefixes")
+        assert clients[0].call("CLIENT", "TRACKING", "OFF") == OK
+        assert clients[-1].call("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a", "PREFIX", "b") == OK
+
+
+def test_all_of_a_stream_with_many_consumers(engine):
+    """Each of 20,000 that had nothing pending was looked for in all of them: 28 s, on a thread that others shared."""
+    with limited(engine) as (server, memory), server.client(timeout=10) as client:
+        filled_stream(client, 10_000)
+        for word in ("XGROUP CREATE stream g{} 0", "XGROUP CREATECONSUMER stream g0 c{}"):
+            client.send_raw(b"".join(encode(tuple(word.format(i).split())) for i in range(20_000)))
+            assert not any(client.read().is_error() for _ in range(20_000))
+        reply = client.call("XINFO", "STREAM", "stream", "FULL", "COUNT", "1")
+        assert len(reply.value) == 18 and len(reply.value[-1].value) == 20_000
+        memory.check("20,000 groups and consumers")

@@ -3,7 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/storage/test_engine.h"
 
@@ -79,6 +82,44 @@ TEST_CASE("LevelDB: a mark parts the spaces, which no cursor shows and no direct
     REQUIRE(at->Valid());
     CHECK(at->key().ToString() == std::string(1, static_cast<char>(space)));
   }
+}
+
+TEST_CASE("LevelDB: what stands in a damaged block is an error, and not passed over") {
+  TestEngine engine("leveldb");
+  constexpr int kKeys = 5000;
+  const auto name = [](int i) { return std::to_string(10'000 + i); };
+  for (int i = 0; i < kKeys; ++i) {
+    REQUIRE(engine.put(Space::kData, name(i), std::string(100, 'v')).ok());
+  }
+  REQUIRE(engine->flush().ok());
+  REQUIRE(engine->compact(Space::kData, {}).ok());
+  engine.close();
+  for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
+    if (entry.path().extension() != ".ldb") continue;
+    const auto bytes = static_cast<std::streamoff>(entry.file_size());
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(bytes / 3).write("damage", 6);
+  }
+  engine.reopen();
+  int errors = 0;
+  for (const bool forward : {true, false}) {
+    for (int at = 0; at < kKeys; at += 7) {
+      const auto cursor = engine->new_cursor(Space::kData, {});
+      forward ? cursor->seek(name(at)) : cursor->seek_for_prev(name(at));
+      for (int steps = 0; steps < 60; ++steps) {
+        const int expected = forward ? at + steps : at - steps;
+        if (expected < 0 || expected == kKeys) break;
+        if (!cursor->valid()) {
+          REQUIRE_FALSE(cursor->status().ok());
+          ++errors;
+          break;
+        }
+        REQUIRE(cursor->key() == name(expected));
+        forward ? cursor->next() : cursor->prev();
+      }
+    }
+  }
+  CHECK(errors > 0);
 }
 
 }  // namespace ingot::storage
