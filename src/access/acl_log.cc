@@ -27,6 +27,10 @@ void cut(std::string* text) {
   text->shrink_to_fit();
 }
 
+size_t bytes_of(const LogEntry& entry) {
+  return sizeof entry + entry.object.size() + entry.user.size() + entry.client.size();
+}
+
 }  // namespace
 
 std::string_view reason_name(Reason reason) {
@@ -64,10 +68,15 @@ void AclLog::add(LogEntry entry, size_t entries_max) {
                                  [&](const LogEntry& other) { return is_same(entry, other); });
   if (same != end) {
     entry.count = same->count + 1;
+    bytes_ -= bytes_of(*same);
     entries_.erase(same);
   }
+  bytes_ += bytes_of(entry);
   entries_.push_front(std::move(entry));
-  if (entries_.size() > entries_max) entries_.resize(entries_max);
+  while (entries_.size() > entries_max || bytes_ > kBytesMax) {
+    bytes_ -= bytes_of(entries_.back());
+    entries_.pop_back();
+  }
 }
 
 std::vector<LogEntry> AclLog::newest(size_t count) const {
@@ -80,6 +89,7 @@ void AclLog::reset() {
   std::deque<LogEntry> forgotten;
   const std::lock_guard lock(mutex_);
   entries_.swap(forgotten);
+  bytes_ = 0;
 }
 
 void log_denied(AclLog& log, const contract::ClientRegistry& clients, uint64_t client_id,

@@ -33,14 +33,17 @@ std::string_view origin_name(Origin origin);
 class AclLog {
  public:
   // `entries_max`: acllog-max-len, beyond which the oldest are forgotten. Long objects and names
-  // are cut, because a key may be as large as a value.
+  // are cut, because a key may be as large as a value, and all together take kBytesMax at most.
+  static constexpr size_t kBytesMax = 16 << 20;
   void add(LogEntry entry, size_t entries_max);
   std::vector<LogEntry> newest(size_t count) const;
   void reset();
 
  private:
   mutable std::mutex mutex_;
-  std::deque<LogEntry> entries_;  // by mutex_
+  // By mutex_:
+  std::deque<LogEntry> entries_;
+  size_t bytes_ = 0;  // of entries_
 };
 
 // Adds what was denied to a client. Not under the registry's lock.

@@ -1,4 +1,5 @@
-// SLOWLOG: the commands that took longest to be worked on, the latest first.
+// SLOWLOG: the commands that took longest to be worked on, the latest first. The oldest are
+// forgotten beyond slowlog-max-len, and beyond kBytesMax of memory.
 //
 // Any thread.
 #pragma once
@@ -16,6 +17,8 @@ namespace ingot::metrics {
 
 class SlowLog {
  public:
+  static constexpr size_t kBytesMax = 16 << 20;
+
   struct Entry {
     uint64_t id = 0;
     int64_t at_s = 0;  // Unix
@@ -42,6 +45,7 @@ class SlowLog {
   mutable std::mutex mutex_;
   // By mutex_:
   std::deque<EntryPtr> entries_;  // the latest in front
+  size_t bytes_ = 0;              // of entries_
   size_t entries_max_ = 128;
   uint64_t next_id_ = 0;
 };

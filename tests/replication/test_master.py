@@ -509,8 +509,10 @@ def test_stream_ends_when_nobody_follows(engine):
         assert info(client)["repl_backlog_active"] == "0"
         with Replica(master.port):
             assert info(client)["repl_backlog_active"] == "1"
+            client.call("SET", "k", "v")
             time.sleep(2)
             assert info(client)["repl_backlog_active"] == "1"
+            assert list((master.directory / "ingot-backlog").iterdir())
         eventually(lambda: info(client)["repl_backlog_active"] == "0", "it goes on")
         eventually(lambda: not list((master.directory / "ingot-backlog").iterdir()), "files are left")
 

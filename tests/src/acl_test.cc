@@ -243,3 +243,21 @@ TEST_CASE("acl: commands are checked while rules change", "[acl][exec]") {
   stop = true;
   changes.join();
 }
+
+TEST_CASE("the ACL log keeps its newest entries within its bytes", "[acl]") {
+  using access::AclLog;
+  AclLog log;
+  const auto denied = [](int i) {
+    return access::LogEntry{
+        .reason = "auth", .object = "AUTH", .user = std::to_string(i) + std::string(8000, 'u')};
+  };
+  for (int i = 0; i < 10'000; ++i) log.add(denied(i), 1'000'000);
+  for (int i = 0; i < 100; ++i) log.add(denied(9999), 1'000'000);  // one entry
+  const auto newest = log.newest(10'000);
+  CHECK(newest.size() > AclLog::kBytesMax / 8192);
+  CHECK(newest.size() < AclLog::kBytesMax / 4096);
+  CHECK(newest.front().count == 101);
+  log.reset();
+  for (int i = 0; i < 10; ++i) log.add(denied(i), 3);
+  CHECK(log.newest(10).size() == 3);
+}

@@ -141,3 +141,18 @@ TEST_CASE("a latency histogram knows each value to a sixteenth", "[stats]") {
   histogram.reset();
   CHECK(histogram.count() == 0);
 }
+
+TEST_CASE("the slow log keeps its newest entries within its bytes", "[stats]") {
+  using metrics::SlowLog;
+  SlowLog log;
+  log.configure(0, 1'000'000);
+  const std::vector<std::string> args(32, std::string(128, 'a'));
+  for (int i = 0; i < 10'000; ++i) log.add({.args = args});
+  CHECK(log.size() > SlowLog::kBytesMax / 8192);
+  CHECK(log.size() < SlowLog::kBytesMax / 4096);
+  CHECK(log.latest(1).front()->id == 9999);
+  log.clear();
+  log.configure(0, 2);
+  for (int i = 0; i < 3; ++i) log.add({.args = args});
+  CHECK(log.size() == 2);
+}
