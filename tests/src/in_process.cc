@@ -1,8 +1,10 @@
 // Building the executor on threads that the test plays, and running pipelines through it.
 #include "tests/src/in_process.h"
 
+#include <chrono>
 #include <deque>
 #include <future>
+#include <thread>
 
 #include "storage/check.h"
 
@@ -210,6 +212,15 @@ std::string InProcessClient::pipeline(const std::vector<Line>& lines) {
 
 std::string InProcessClient::receive() {
   return connection_->wait();
+}
+
+void InProcessClient::let_collector_start() {
+  const data::Collector& collector = server_.services().data.collector;
+  const uint64_t before = collector.reclaimed();
+  pipeline({{"SELECT", "15"}, {"SET", "dropped", "1"}, {"FLUSHDB"}, {"SELECT", "0"}});
+  while (collector.reclaimed() == before) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 void InProcessClient::send(const std::vector<Line>& lines) {

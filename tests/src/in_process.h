@@ -153,6 +153,9 @@ class InProcessClient {
   // The same in two steps.
   void send(const std::vector<Line>& lines);
   std::string receive();
+  // Waits until the collector has been through what it looks for when it starts: from then on it
+  // writes nothing before it is told of something that was dropped. Flushes database 15.
+  void let_collector_start();
   // As the connection tells its session; see net::Handler.
   void end_input() { tell(&net::Handler::on_input_end); }
   void lose() { tell(&net::Handler::on_lost); }

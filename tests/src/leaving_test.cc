@@ -188,6 +188,7 @@ TEST_CASE("nobody waits for the commit of a flush, and everybody sees one state"
   Gated gated;
   InProcessClient flusher(gated.server);
   InProcessClient reader(gated.server);
+  reader.let_collector_start();  // or it stands at the gate, too
   reader.run({"SET", "k", "1"});
   storage::Gate& gate = visible ? gated.engine->visible_writes : gated.engine->writes;
   gate.close();

@@ -222,6 +222,7 @@ TEST_CASE("an overwrite that is not committed leaves nothing to settle", "[exec]
 TEST_CASE("what a failed commit was to settle is counted anew", "[exec][settling]") {
   ColdServer cold;
   InProcessClient client(cold.server());
+  client.let_collector_start();  // or it is what fails
   client.pipeline({{"SET", "a", "1"}});
   cold.make_cold();
   cold.disk().disk_reads.close();
