@@ -87,6 +87,7 @@ class LinkSocket::Impl {
         context_.run();  // the operation ends as cancelled
       }
       if (!error) return true;
+      if (interrupted_) break;
     }
     ErrorCode ignored;
     socket_.close(ignored);
@@ -98,6 +99,7 @@ class LinkSocket::Impl {
     ErrorCode error;
     const auto address = asio::ip::make_address(from, error);
     if (!error && connect_from(address, endpoints, timeout_ms)) return prepare();
+    if (interrupted_) return Reached::kNot;
     error = {};
     asio::async_connect(socket_, endpoints,
                         [&error](const ErrorCode& outcome, const auto&) { error = outcome; });

@@ -32,9 +32,10 @@ std::string_view origin_name(Origin origin);
 
 class AclLog {
  public:
-  // `entries_max`: acllog-max-len, beyond which the oldest are forgotten. Long objects and names
-  // are cut, because a key may be as large as a value, and all together take kBytesMax at most.
   static constexpr size_t kBytesMax = 16 << 20;
+
+  // `entries_max`: acllog-max-len, beyond which the oldest are forgotten, as beyond kBytesMax. Long
+  // objects and names are cut, because a key may be as large as a value.
   void add(LogEntry entry, size_t entries_max);
   std::vector<LogEntry> newest(size_t count) const;
   void reset();

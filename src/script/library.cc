@@ -96,8 +96,9 @@ std::shared_ptr<Library> read_library(std::string_view code, std::string* error)
   if (!named) return fail("Library name was not given");
   if (!is_function_name(library->name)) return fail(std::string(kBadFunctionName));
   const std::string engine = shebang->engine.substr(2);
-  if (!contract::equals_ignore_case(engine, "lua"))
+  if (!contract::equals_ignore_case(engine, "lua")) {
     return fail("Engine '" + engine + "' not found");
+  }
   return library;
 }
 
