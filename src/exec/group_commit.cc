@@ -154,6 +154,7 @@ Status Group::commit(storage::Durability durability) {
   adopted_.reset();
   followed_bytes_ = 0;
   state_.end_group();
+  state_.orders.leaves().follow_cache(services_.data.store.cache().capacity());
   begin_ = state_.savepoint();
   effects_ = {};
   return status;

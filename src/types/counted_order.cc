@@ -337,6 +337,9 @@ void follow_order(OrderIndex& index, std::string_view key, const std::string_vie
   const auto level = static_cast<uint8_t>(key[kKeyPrefix - 1]);
   const std::string_view bound = key.substr(kKeyPrefix);
   index.note_last_filled(id, {});
+  if (level == Counts::kLeaf) {
+    return record == nullptr ? index.erase_leaf(id, bound) : index.leaves().part(id, bound);
+  }
   if (index.nodes(id, level) == nullptr) return;
   if (record == nullptr) return index.erase(id, level, bound);
   index.set(id, level, {.bound = std::string(bound), .count = storage::read_le64(*record)});

@@ -43,15 +43,15 @@ class CountedOrderForm {
  protected:
   enum Level : char { kLeaf = 1, kMiddle = 2, kTop = 3 };
   static constexpr Level kDown[] = {kTop, kMiddle, kLeaf};
-  // A look-up walks records of each level: with a million items some 15, 30 and 25. A leaf is
+  // A look-up walks records of each level: with a million items some 15, 50 and 40. A leaf is
   // rewritten whole with each change in it, so it is small.
-  static constexpr size_t kLeafItems = 16;
+  static constexpr size_t kLeafItems = 8;
   static constexpr size_t kLeafBytes = 1024;
   // Leaves seldom join, so that few split again and few records come and go.
-  static constexpr size_t kLeafItemsMin = kLeafItems / 8;
+  static constexpr size_t kLeafItemsMin = 2;
   static constexpr size_t kLeafItemsJoined = kLeafItems / 2;
   static constexpr size_t kLeafBytesJoined = kLeafBytes / 2;
-  static constexpr uint64_t kNodeMax[] = {0, 0, kLeafItems * 48, kLeafItems * 48 * 64};  // by level
+  static constexpr uint64_t kNodeMax[] = {0, 0, 512, 512 * 96};  // by level
   static constexpr std::string_view kLastBound{"\1", 1};
   static std::string bound_of(std::string_view item);
   using Node = OrderNode;
@@ -188,6 +188,7 @@ class CountedOrderWriter : public CountedOrder {
   };
   // Of an item; nothing when the sequence has none yet.
   std::optional<StoredLeaf> find_leaf(std::string_view item);
+  void join(std::string_view bound);
   static Leaf decoded(const StoredLeaf& stored);
   bool seek_last();
   void fill(std::string_view bound);

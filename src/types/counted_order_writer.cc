@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "storage/check.h"
+#include "storage/no_wait_reads.h"
 
 namespace ingot::types {
 
@@ -105,29 +106,46 @@ void CountedOrderWriter::put(const Leaf& leaf) {
 
 void CountedOrderWriter::erase(Level level, std::string_view bound) {
   overlay_.remove(Space::kOrder, key(level, bound));
-  if (level != kLeaf) index_.erase(id_, level, bound);
+  level == kLeaf ? index_.erase_leaf(id_, bound) : index_.erase(id_, level, bound);
 }
 
 // A leaf that is known is looked up by its bound. It is the item's when its own first item is not
-// behind that: then no bound lies between. So what is known may be out of date.
+// behind that, or the bound before it is its neighbour: then no bound lies between.
 std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std::string_view item) {
+  bool before_first = false;  // of the known leaf
   if (auto known = index_.leaves().at(id_, bound_of(item))) {
-    StoredLeaf leaf{.bound = std::move(*known), .record = {}};
-    bool is_it = false;
+    StoredLeaf leaf{.bound = std::move(known->bound), .record = {}};
     const Lookup found = overlay_.probe(Space::kOrder, key(kLeaf, leaf.bound), &leaf.record);
     if (found == Lookup::kFound) {
+      if (known->joined) return leaf;
+      before_first = true;
       read_leaf(leaf.record, [&](std::string_view first, bool) {
-        is_it = first <= item;
+        before_first = item < first;
         return false;
       });
+      if (!before_first) return leaf;
     }
-    if (is_it) return leaf;
     if (found == Lookup::kAbsent) index_.leaves().forget(id_, leaf.bound);
   }
   if (!seek_leaf(item)) return std::nullopt;
   (void)count();  // looks at the record
-  index_.leaves().note(id_, bound());
-  return StoredLeaf{.bound = std::string(bound()), .record = std::string(cursor_->value())};
+  StoredLeaf leaf{.bound = std::string(bound()), .record = std::string(cursor_->value())};
+  if (data_.failed()) return leaf;
+  index_.leaves().note(id_, leaf.bound);
+  // Before the lowest item there may be many records that went.
+  if (before_first && item > low_) join(leaf.bound);
+  return leaf;
+}
+
+// The leaf that the cursor stands on need not be sought again for what comes before its items.
+void CountedOrderWriter::join(std::string_view bound) {
+  const storage::NoWaitReads::Refusal refusal;
+  cursor_->prev();
+  if (on_level(kLeaf)) {
+    index_.leaves().note_neighbours(id_, this->bound(), bound);
+  } else if (cursor_->outcome() == Lookup::kFound && cursor_->status().ok()) {
+    index_.leaves().note_neighbours(id_, {}, bound);
+  }
 }
 
 std::optional<CountedOrderWriter::EndItem> CountedOrderWriter::lowest() {
@@ -299,14 +317,15 @@ void CountedOrderWriter::move(std::string_view from, std::string_view to, bool m
 }
 
 // What comes to stand between the halves belongs to the left one, which tells that by its first
-// item: in the right one it would have to be sought (find_leaf()).
+// item: in the right one it might have to be sought (find_leaf()).
 void CountedOrderWriter::split(Leaf at) {
   INGOT_CHECK(at.items.size() > 1);  // neither half is empty
   const auto half = at.items.begin() + static_cast<ptrdiff_t>(at.items.size() / 2);
   Leaf left{.bound = bound_of(shortly_before(half->bytes, std::prev(half)->bytes)),
             .items = {at.items.begin(), half}};
   at.items.erase(at.items.begin(), half);
-  index_.leaves().note(id_, left.bound);
+  // What follows on a failure may be split off anything.
+  if (!data_.failed()) index_.leaves().note_split(id_, left.bound, at.bound);
   put(left);
   put(at);
   fill(left.bound);

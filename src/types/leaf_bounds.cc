@@ -26,8 +26,9 @@ void LeafBounds::Chunk::insert(size_t index, const Head& head, std::string_view 
   const std::string_view tail = tail_of(bound);
   const uint32_t begin = index == 0 ? 0 : entries[index - 1].tail_end;
   tails.insert(begin, tail);
-  entries.insert(entries.begin() + static_cast<ptrdiff_t>(index),
-                 {.head = head, .tail_end = begin, .bytes = static_cast<uint32_t>(bound.size())});
+  entries.insert(
+      entries.begin() + static_cast<ptrdiff_t>(index),
+      {.head = head, .tail_end = begin, .bytes = static_cast<uint32_t>(bound.size()), .joined = 0});
   for (; index < entries.size(); ++index) {
     entries[index].tail_end += static_cast<uint32_t>(tail.size());
   }
@@ -75,19 +76,44 @@ LeafBounds::Spot LeafBounds::find(const Head& head, std::string_view bound) cons
   return {.chunk = chunk, .index = index};
 }
 
-std::optional<std::string> LeafBounds::at(storage::CollectionId id, std::string_view bound) const {
+std::optional<LeafBounds::Known> LeafBounds::at(storage::CollectionId id,
+                                                std::string_view bound) const {
   const Spot spot = find(head_of(id, bound), bound);
-  if (chunks_.empty() || spot.index == chunks_[spot.chunk].entries.size()) return std::nullopt;
+  if (is_end(spot)) return std::nullopt;
   const Entry& entry = chunks_[spot.chunk].entries[spot.index];
   if (entry.head.id != id) return std::nullopt;
-  std::string found;
-  storage::append_be64(&found, entry.head.bytes);
-  found.resize(std::min<size_t>(entry.bytes, kHeadBytes));
-  return found.append(chunks_[spot.chunk].tail(spot.index));
+  Known found{.bound = {}, .joined = entry.joined != 0};
+  found.bound.reserve(std::max<size_t>(entry.bytes, kHeadBytes));
+  storage::append_be64(&found.bound, entry.head.bytes);
+  found.bound.resize(std::min<size_t>(entry.bytes, kHeadBytes));
+  found.bound.append(chunks_[spot.chunk].tail(spot.index));
+  return found;
+}
+
+void LeafBounds::set_joined(storage::CollectionId id, std::string_view bound) {
+  const Head head = head_of(id, bound);
+  const Spot spot = find(head, bound);
+  if (is_end(spot) || !is(chunks_[spot.chunk], spot.index, head, bound)) return;
+  chunks_[spot.chunk].entries[spot.index].joined = 1;
+}
+
+// What stands there is not known to be joined any more.
+void LeafBounds::part(const Spot& spot) {
+  if (!is_end(spot)) {
+    chunks_[spot.chunk].entries[spot.index].joined = 0;
+  } else if (spot.chunk + 1 < chunks_.size()) {
+    chunks_[spot.chunk + 1].entries.front().joined = 0;
+  }
+}
+
+void LeafBounds::part(storage::CollectionId id, std::string_view bound) {
+  const Head head = head_of(id, bound);
+  const Spot spot = find(head, bound);
+  if (is_end(spot) || !is(chunks_[spot.chunk], spot.index, head, bound)) part(spot);
 }
 
 void LeafBounds::note(storage::CollectionId id, std::string_view bound) {
-  if (bound.size() > kBoundBytesMax) return;
+  if (bound.size() > kBoundBytesMax) return part(id, bound);
   const Head head = head_of(id, bound);
   const Spot spot = find(head, bound);
   if (chunks_.empty()) {
@@ -96,6 +122,7 @@ void LeafBounds::note(storage::CollectionId id, std::string_view bound) {
   }
   Chunk& chunk = chunks_[spot.chunk];
   if (spot.index < chunk.entries.size() && is(chunk, spot.index, head, bound)) return;
+  part(spot);
   bytes_ -= chunk.bytes();
   chunk.insert(spot.index, head, bound);
   bytes_ += chunk.bytes();
@@ -105,10 +132,35 @@ void LeafBounds::note(storage::CollectionId id, std::string_view bound) {
   make_room();
 }
 
+bool LeafBounds::follows(const Spot& spot, const Head& head, std::string_view bound) const {
+  if (spot.chunk == 0 && spot.index == 0) return false;
+  const size_t chunk = spot.index == 0 ? spot.chunk - 1 : spot.chunk;
+  const size_t index = (spot.index == 0 ? chunks_[chunk].entries.size() : spot.index) - 1;
+  return chunks_[chunk].entries[index].head.id == head.id &&
+         !is_before(chunks_[chunk], index, head, bound);
+}
+
+void LeafBounds::note_neighbours(storage::CollectionId id, std::string_view before,
+                                 std::string_view bound) {
+  if (!before.empty()) note(id, before);
+  note(id, bound);
+  // Not where the one before is too long to be known, or was forgotten already.
+  const Spot spot = find(head_of(id, bound), bound);
+  if (before.empty() || follows(spot, head_of(id, before), before)) set_joined(id, bound);
+}
+
+// What lies before the new leaf was before whichever bound is known there until now.
+void LeafBounds::note_split(storage::CollectionId id, std::string_view bound,
+                            std::string_view behind) {
+  const auto before = at(id, bound);
+  note_neighbours(id, bound, behind);
+  if (before && before->joined) set_joined(id, bound);
+}
+
 void LeafBounds::forget(storage::CollectionId id, std::string_view bound) {
   const Head head = head_of(id, bound);
   const Spot spot = find(head, bound);
-  if (chunks_.empty() || spot.index == chunks_[spot.chunk].entries.size()) return;
+  if (is_end(spot)) return;
   Chunk& chunk = chunks_[spot.chunk];
   if (!is(chunk, spot.index, head, bound)) return;
   if (chunk.entries.size() == 1) return drop_chunk(spot.chunk);
@@ -117,6 +169,7 @@ void LeafBounds::forget(storage::CollectionId id, std::string_view bound) {
   bytes_ += chunk.bytes();
   --size_;
   lasts_[spot.chunk] = chunk.entries.back().head;
+  part(spot);
 }
 
 void LeafBounds::split(size_t at) {
@@ -136,12 +189,18 @@ void LeafBounds::split(size_t at) {
 void LeafBounds::drop_chunk(size_t at) {
   size_ -= chunks_[at].entries.size();
   bytes_ -= chunks_[at].bytes();
+  if (at + 1 < chunks_.size()) chunks_[at + 1].entries.front().joined = 0;
   chunks_.erase(chunks_.begin() + static_cast<ptrdiff_t>(at));
   lasts_.erase(lasts_.begin() + static_cast<ptrdiff_t>(at));
 }
 
+void LeafBounds::follow_cache(uint64_t capacity_bytes) {
+  bytes_max_ = std::max<uint64_t>(kBytesMin, capacity_bytes / 16);
+  make_room();
+}
+
 void LeafBounds::make_room() {
-  while (bytes_ > kBytesMax) {
+  while (bytes_ > bytes_max_) {
     if (++turn_ >= chunks_.size()) turn_ = 0;
     drop_chunk(turn_);
   }

@@ -87,8 +87,16 @@ void OrderIndex::erase(storage::CollectionId id, int level, std::string_view bou
   --nodes_;
 }
 
+void OrderIndex::erase_leaf(storage::CollectionId id, std::string_view bound) {
+  leaves_.forget(id, bound);
+  undo_.push_back(
+      {.id = id, .level = 0, .bound = std::string(bound), .count = {}, .is_leaf = true});
+}
+
 void OrderIndex::restore(const Undo& undo) {
-  if (undo.bound.empty()) {
+  if (undo.is_leaf) {
+    leaves_.part(undo.id, undo.bound);
+  } else if (undo.bound.empty()) {
     forget({undo.id, undo.level});
   } else if (undo.count) {
     set(undo.id, undo.level, {.bound = undo.bound, .count = *undo.count});

@@ -54,6 +54,8 @@ class OrderIndex {
   void erase(storage::CollectionId id, int level, std::string_view bound);
 
   LeafBounds& leaves() { return leaves_; }
+  // A leaf goes; it may come back with its unit.
+  void erase_leaf(storage::CollectionId id, std::string_view bound);
 
   // Before a change of an order of this revision; what it was before the group is told.
   void note_revision(storage::CollectionId id, uint32_t revision) {
@@ -79,6 +81,7 @@ class OrderIndex {
     int level;
     std::string bound;  // empty: the level was loaded
     std::optional<uint64_t> count;
+    bool is_leaf = false;  // which was erased
   };
   struct Hash {
     using is_avalanching = void;
