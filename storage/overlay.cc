@@ -277,23 +277,41 @@ void Overlay::look_ahead(std::span<const HashedKey> keys) {
   }
 }
 
+// The entries were met while the group ran, and have left the processor's cache since: they are
+// fetched some at a time.
 void Overlay::begin_cache_changes() {
   if (cache_ == nullptr) return;
+  constexpr size_t kTogether = 16;
   changing_.clear();
   cache_->begin_changes();
+  std::vector<HashedKey> some;
+  some.reserve(kTogether);
+  const auto begin_some = [&] {
+    if (some.size() > 1) cache_->prefetch(some, nullptr);
+    for (const HashedKey& at : some) changing_.push_back(cache_->begin_change(at));
+    some.clear();
+  };
   for (const auto& [at, change] : changes_) {
     if (!RecordCache::takes(at.space)) continue;
-    change.is_new ? cache_->begin_new() : changing_.push_back(cache_->begin_change(at));
+    if (change.is_new) {
+      cache_->begin_new();
+      continue;
+    }
+    some.push_back(at);
+    if (some.size() == kTogether) begin_some();
   }
+  begin_some();
 }
 
 void Overlay::end_cache_changes(bool committed) {
   if (cache_ == nullptr) return;
+  constexpr size_t kAhead = 8;
   cache_->end_changes();
-  auto changing = changing_.begin();
+  size_t next = 0;
   for (const auto& [at, change] : changes_) {
     if (!RecordCache::takes(at.space) || change.is_new) continue;
-    cache_->end_change(at, *changing++, committed && !change.removed ? change.value : "");
+    if (next + kAhead < changing_.size()) RecordCache::prefetch(changing_[next + kAhead]);
+    cache_->end_change(at, changing_[next++], committed && !change.removed ? change.value : "");
   }
 }
 

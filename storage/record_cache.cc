@@ -17,6 +17,13 @@ constexpr size_t kConsideredMax = 64;
 // Of capacity, for each mark of what came from the disk: about one mark for each entry.
 constexpr uint64_t kBytesOfMark = 128;
 
+void fetch_lines(const void* entry) {
+  constexpr size_t kLine = 64;
+  for (size_t at = 0; at < 3 * kLine; at += kLine) {
+    __builtin_prefetch(static_cast<const char*>(entry) + at);
+  }
+}
+
 }  // namespace
 
 RecordCache::Shard& RecordCache::shard_of(const HashedKey& key) {
@@ -69,15 +76,16 @@ void RecordCache::prefetch(std::span<const HashedKey> keys, std::vector<HashedKe
     const Shard& shard = shard_of(key);
     const std::lock_guard lock(shard.mutex);
     const Entry* const entry = shard.entries.find(key.hash, [](const Entry&) { return true; });
-    if (entry == nullptr) {
+    if (entry != nullptr) {
+      fetch_lines(entry);
+    } else if (missing != nullptr) {
       missing->push_back(key);
-      continue;
-    }
-    constexpr size_t kLine = 64;
-    for (size_t at = 0; at < 3 * kLine; at += kLine) {
-      __builtin_prefetch(reinterpret_cast<const char*>(entry) + at);
     }
   }
+}
+
+void RecordCache::prefetch(Changing changing) {
+  if (changing != nullptr) fetch_lines(changing);
 }
 
 void RecordCache::fill(Moment moment, const HashedKey& key, std::string_view value) {

@@ -50,7 +50,7 @@ class RecordCache {
   // True and the record as a snapshot has it that was taken after `moment`.
   bool get_at(Moment moment, const HashedKey& key, std::string* value);
   // Brings the records nearer to the processor, all at once: who looks them up one after the other
-  // waits for memory each time. Those that are not there are added to `missing`.
+  // waits for memory each time. Those that are not there are added to `missing`, unless it is null.
   void prefetch(std::span<const HashedKey> keys, std::vector<HashedKey>* missing);
   // The same as get() for who only wants to know: counts as no use.
   bool peek(const HashedKey& key, std::string* value);
@@ -69,6 +69,7 @@ class RecordCache {
   // What begin_change() has found, for the end_change() of the same record.
   using Changing = Entry*;
   Changing begin_change(const HashedKey& key);
+  static void prefetch(Changing changing);
   // `value` empty: the record was removed, or nobody knows what it is now.
   void end_change(const HashedKey& key, Changing changing, std::string_view value);
 

@@ -39,6 +39,7 @@ class LookUp {
     }
   }
 
+  // Infinity times zero is no number here, as in Redis: combine() sees to that.
   std::optional<double> score(std::string_view member) {
     std::optional<double> score;
     if (sorted_set_) {
@@ -46,7 +47,7 @@ class LookUp {
     } else if (set_->contains(member)) {
       score = 1;
     }
-    return score ? std::optional(weighted(weight_, *score)) : std::nullopt;
+    return score ? std::optional(weight_ * *score) : std::nullopt;
   }
 
  private:

@@ -188,6 +188,7 @@ class CountedOrderWriter : public CountedOrder {
   };
   // Of an item; nothing when the sequence has none yet.
   std::optional<StoredLeaf> find_leaf(std::string_view item);
+  std::optional<StoredLeaf> find_leaf_behind(std::string_view bound);
   void join(std::string_view bound);
   static Leaf decoded(const StoredLeaf& stored);
   bool seek_last();

@@ -137,14 +137,32 @@ std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std:
   return leaf;
 }
 
+// The leaf behind the one with this bound; nothing when that is the last.
+std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf_behind(
+    std::string_view bound) {
+  auto known = index_.leaves().at(id_, std::string(bound) + '\0');
+  if (known && known->joined) {
+    StoredLeaf leaf{.bound = std::move(known->bound), .record = {}};
+    const Lookup found = overlay_.probe(Space::kOrder, key(kLeaf, leaf.bound), &leaf.record);
+    if (found == Lookup::kFound) return leaf;
+  }
+  seek_behind(kLeaf, bound);
+  data_.check(*cursor_);
+  if (!on_level(kLeaf)) return std::nullopt;
+  (void)count();  // looks at the record
+  return StoredLeaf{.bound = std::string(this->bound()), .record = std::string(cursor_->value())};
+}
+
 // The leaf that the cursor stands on need not be sought again for what comes before its items.
 void CountedOrderWriter::join(std::string_view bound) {
   const storage::NoWaitReads::Refusal refusal;
   cursor_->prev();
   if (on_level(kLeaf)) {
     index_.leaves().note_neighbours(id_, this->bound(), bound);
-  } else if (cursor_->outcome() == Lookup::kFound && cursor_->status().ok()) {
+  } else if (cursor_->outcome() == Lookup::kFound) {
     index_.leaves().note_neighbours(id_, {}, bound);
+  } else {
+    cursor_.reset();  // only this could not be read, and nobody has asked for it
   }
 }
 
@@ -369,9 +387,9 @@ void CountedOrderWriter::shrink(const Leaf& at, std::string_view item) {
   }
   if (at.bound == middle.bound) return;
   if (at.items.empty()) return erase(kLeaf, at.bound);
-  seek_behind(kLeaf, at.bound);
-  if (!on_level(kLeaf)) return data_.check(*cursor_);
-  Leaf next = leaf();
+  const auto behind = find_leaf_behind(at.bound);
+  if (!behind) return;
+  Leaf next = decoded(*behind);
   if (at.items.size() + next.items.size() > kLeafItemsJoined ||
       at.bytes() + next.bytes() > kLeafBytesJoined) {
     return;

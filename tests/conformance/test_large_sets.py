@@ -136,7 +136,8 @@ def fill(pair, length):
     pair.reset()
     for server in pair.servers:
         with server.client() as client:
-            assert not any(reply.is_error() for reply in client.pipeline(batches_of(length)))
+            replies = client.pipeline(batches_of(length)); bad=[(i,r) for i,r in enumerate(replies) if r.is_error()]
+            assert not bad, (bad[:3], len(bad), batches_of(length)[bad[0][0]][:2])
 
 
 def both(pair, protocol, *commands):

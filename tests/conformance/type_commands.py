@@ -105,7 +105,7 @@ class TypeChance(Chance):
         words += self.numbered(keys)
         if kind != b"ZDIFF":
             if self.random() < 0.3:
-                words += [b"WEIGHTS", *(self.choice([b"1", b"2", b"-1", b"0.5"]) for _ in keys)]
+                words += [b"WEIGHTS", *(self.choice([b"1", b"2", b"-1", b"0.5", b"0", b"inf"]) for _ in keys)]
             words += self.maybe(0.3, b"AGGREGATE", self.choice([b"SUM", b"MIN", b"MAX"]))
         return words + ([] if store else self.maybe(0.5, b"WITHSCORES"))
 
