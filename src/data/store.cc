@@ -170,7 +170,7 @@ Status Store::load(int databases) {
 
 void Store::set_cache_capacity(uint64_t bytes) {
   constexpr uint64_t kImageShare = 8;
-  constexpr uint64_t kCountsShare = 16;
+  constexpr uint64_t kCountsShare = 8;
   order_counts_.set_capacity(bytes / kCountsShare);
   bytes -= std::min(bytes, order_counts_.bytes());
   images_.set_capacity(bytes / kImageShare);
