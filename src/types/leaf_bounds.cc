@@ -112,7 +112,7 @@ void LeafBounds::part(storage::CollectionId id, std::string_view bound) {
   if (is_end(spot) || !is(chunks_[spot.chunk], spot.index, head, bound)) part(spot);
 }
 
-void LeafBounds::note(storage::CollectionId id, std::string_view bound) {
+void LeafBounds::add(storage::CollectionId id, std::string_view bound) {
   if (bound.size() > kBoundBytesMax) return part(id, bound);
   const Head head = head_of(id, bound);
   const Spot spot = find(head, bound);
@@ -129,6 +129,10 @@ void LeafBounds::note(storage::CollectionId id, std::string_view bound) {
   ++size_;
   lasts_[spot.chunk] = chunk.entries.back().head;
   if (chunk.entries.size() > kChunkEntries) split(spot.chunk);
+}
+
+void LeafBounds::note(storage::CollectionId id, std::string_view bound) {
+  add(id, bound);
   make_room();
 }
 
@@ -140,21 +144,29 @@ bool LeafBounds::follows(const Spot& spot, const Head& head, std::string_view bo
          !is_before(chunks_[chunk], index, head, bound);
 }
 
-void LeafBounds::note_neighbours(storage::CollectionId id, std::string_view before,
-                                 std::string_view bound) {
-  if (!before.empty()) note(id, before);
-  note(id, bound);
-  // Not where the one before is too long to be known, or was forgotten already.
+void LeafBounds::add_neighbours(storage::CollectionId id, std::string_view before,
+                                std::string_view bound) {
+  if (!before.empty()) add(id, before);
+  add(id, bound);
+  // Not where the one before is too long to be known.
   const Spot spot = find(head_of(id, bound), bound);
   if (before.empty() || follows(spot, head_of(id, before), before)) set_joined(id, bound);
 }
 
-// What lies before the new leaf was before whichever bound is known there until now.
+void LeafBounds::note_neighbours(storage::CollectionId id, std::string_view before,
+                                 std::string_view bound) {
+  add_neighbours(id, before, bound);
+  make_room();
+}
+
+// What lies before the new leaf was before whichever bound is known there until now. Nothing is
+// forgotten until all is said.
 void LeafBounds::note_split(storage::CollectionId id, std::string_view bound,
                             std::string_view behind) {
   const auto before = at(id, bound);
-  note_neighbours(id, bound, behind);
+  add_neighbours(id, bound, behind);
   if (before && before->joined) set_joined(id, bound);
+  make_room();
 }
 
 void LeafBounds::forget(storage::CollectionId id, std::string_view bound) {

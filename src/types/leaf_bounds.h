@@ -81,6 +81,9 @@ class LeafBounds {
   bool is_end(const Spot& spot) const {
     return chunks_.empty() || spot.index == chunks_[spot.chunk].entries.size();
   }
+  // As note() and note_neighbours(), without making room.
+  void add(storage::CollectionId id, std::string_view bound);
+  void add_neighbours(storage::CollectionId id, std::string_view before, std::string_view bound);
   void set_joined(storage::CollectionId id, std::string_view bound);  // if it is known
   // Whether the entry before this spot is the collection's, and not before `bound`.
   bool follows(const Spot& spot, const Head& head, std::string_view bound) const;

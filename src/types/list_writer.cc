@@ -67,7 +67,10 @@ void ListWriter::make_gapped() {
   const std::string prefix = storage::collection_begin(id());
   CountedOrderBuilder labels(
       [&](storage::Space space, std::string_view element, std::string_view record) {
-        keys_.overlay().put(space, std::string(prefix).append(element), record);
+        const std::string key = std::string(prefix).append(element);
+        keys_.overlay().put(space, key, record);
+        // A unit that was undone may have made an order here before.
+        follow_order(keys_.orders(), key, &record);
       });
   const Labels all{.first = bounds_.first, .last = bounds_.last};
   walk_records(keys_.data(), id(), bounds_, all, /*back=*/false,

@@ -162,4 +162,30 @@ TEST_CASE("what is joined has no leaf before it that is not known", "[leaf_bound
   CHECK(joined > 2000);
 }
 
+// Bounds so long that few find room: what is forgotten may stand right before a leaf that is split.
+TEST_CASE("what was forgotten joins nothing", "[leaf_bounds]") {
+  constexpr storage::CollectionId kId = 1;
+  const auto long_name = [](uint64_t number) { return numbered(number) + std::string(3900, 'm'); };
+  for (uint64_t gap = 120; gap < 140; ++gap) {
+    LeafBounds leaves;
+    std::set<std::string> there{long_name(1'000'000)};
+    const auto split = [&](uint64_t number) {
+      const std::string left = long_name(number);
+      leaves.note_split(kId, left, *there.lower_bound(left));
+      there.insert(left);
+    };
+    for (uint64_t i = 0; i < 400; ++i) split(i * 2000);
+    for (uint64_t i = 0; i < 1000; ++i) {
+      split(gap * 2000 + 1999 - i);
+      if (i % 20 != 0) continue;
+      auto at = there.lower_bound(long_name(gap * 2000 + 1999 - i));
+      for (int before = 0; before < 150 && at != there.begin(); ++before) {
+        const auto known = leaves.at(kId, *--at);
+        INFO("gap " << gap << ", split " << i);
+        REQUIRE((!known || !known->joined || known->bound == *at));
+      }
+    }
+  }
+}
+
 }  // namespace ingot::types

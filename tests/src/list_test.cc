@@ -322,4 +322,38 @@ TEST_CASE("insertions at one place find room for ever", "[list]") {
   data.check(model, random);
 }
 
+// What the writer remembers of the order that was undone is not that of the next one.
+TEST_CASE("a list is changed in its middle after the first such change was undone", "[list]") {
+  std::mt19937_64 random(1);
+  OneList data(each_engine(), 0);
+  const size_t length = GENERATE(range<size_t>(110, 130));
+  std::deque<std::string> model;
+  const auto push = [&](size_t count) {
+    data.change([&](ListWriter& list) {
+      for (size_t i = 0; i < count; ++i) {
+        model.push_back(std::to_string(model.size()));
+        list.push(ListEnd::kRight, model.back());
+      }
+    });
+    data.commit();
+  };
+  push(length);
+  data.undone([&] {
+    data.change([&](ListWriter& list) {
+      for (int i = 0; i < 9; ++i) REQUIRE(list.insert(false, model[length - 2], "x"));
+    });
+  });
+  push(9);
+  data.change([&](ListWriter& list) { REQUIRE(list.insert(true, model[length + 4], "y")); });
+  model.insert(std::ranges::find(model, model[length + 4]), "y");
+  for (int i = 0; i < 200; ++i) data.check(model, random);
+  data.change([&](ListWriter& list) {
+    while (!model.empty()) {
+      const std::string element = model[random() % model.size()];
+      REQUIRE(list.remove(1, element) == remove(model, 1, element));
+    }
+  });
+  REQUIRE_FALSE(data.exists());
+}
+
 }  // namespace ingot::types
