@@ -130,7 +130,7 @@ Instance::~Instance() {
   close();
 }
 
-std::optional<std::string> Instance::open() {
+std::optional<std::string> Instance::open(const std::function<void()>& before_clients) {
   auto settings = config_.settings();
   auto families = commands::all_families();
   if (auto error = contract::Table::check_renames(families, settings->renamed_commands)) {
@@ -200,6 +200,7 @@ std::optional<std::string> Instance::open() {
   services_->loading.on = first_load.is_wanted();
   // What is loaded must not come to stand over a master's data.
   if (!first_load.is_wanted()) link_keeper_->start();
+  before_clients();
   net_->start();
   if (!first_load.is_wanted()) return std::nullopt;
   auto failure = first_load.run(*services_, *writer_, [this] { return shutdown_requested(); });

@@ -4,6 +4,7 @@
 // Threads: open(), RunningServer by any thread; close() by the one that opened.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -65,8 +66,10 @@ class Instance : public contract::RunningServer {
 
   // Opens the data and the sockets, and loads what Redis has left in an empty directory: that takes
   // its time, clients hear meanwhile that it goes on, and request_shutdown() ends it. A sentence on
-  // failure.
-  [[nodiscard]] std::optional<std::string> open();
+  // failure. `before_clients` is called when all is there that may refuse to be, before the first
+  // client is answered.
+  [[nodiscard]] std::optional<std::string> open(const std::function<void()>& before_clients = [] {
+  });
   // Until it is to stop, and replicas have had their time.
   void wait();
   // Stops accepting, answers what is queued, flushes. Idempotent.

@@ -111,21 +111,26 @@ int serve(Config& config, const sigset_t& signals) {
       (void)instance.request_shutdown(flags.find("now") != flags.npos);
     }
   }).detach();
-  if (auto error = instance.open()) {
+  const std::string pidfile = pidfile_of(*settings);
+  bool has_pidfile = false;  // and not another server on this directory
+  const auto write_pidfile = [&] {
+    std::string why;
+    has_pidfile = !pidfile.empty() && ingot::server::write_pidfile(pidfile, &why);
+    if (!why.empty()) log::warning("{}", why);
+  };
+  if (auto error = instance.open(write_pidfile)) {
     log::warning("{}", *error);
     instance.close();
+    if (has_pidfile) ingot::server::remove_pidfile(pidfile);
     end_process(instance.shutdown_requested() ? 0 : 1);
   }
-  std::string pidfile = pidfile_of(*settings);
-  std::string why;
-  if (!pidfile.empty() && !ingot::server::write_pidfile(pidfile, &why)) log::warning("{}", why);
   ingot::server::show_title(*settings, config.file());
   announce(config, *settings, instance);
   if (settings->supervised != Supervised::kNo) ingot::server::notify_systemd("READY=1");
 
   instance.wait();
   instance.close();
-  if (!pidfile.empty()) ingot::server::remove_pidfile(pidfile);
+  if (has_pidfile) ingot::server::remove_pidfile(pidfile);
   log::warning("Ingot is now ready to exit, bye bye...");
   end_process(0);
 }

@@ -7,11 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "src/types/counted_order.h"
 #include "src/types/digest.h"
 #include "src/types/hash_value.h"
 #include "src/types/list_records.h"
 #include "src/types/sorted_set_value.h"
 #include "storage/codec.h"
+#include "storage/order_counts.h"
 
 namespace ingot::check {
 
@@ -52,7 +54,8 @@ void DataCheck::run() {
   walk(Space::kMeta, [&](std::string_view key, std::string_view value) { check_key(key, value); });
   walk(Space::kData,
        [&](std::string_view key, std::string_view value) { check_element(key, value); });
-  walk(Space::kOrder, [&](std::string_view key, std::string_view) { check_order(key); });
+  walk(Space::kOrder,
+       [&](std::string_view key, std::string_view value) { check_order(key, value); });
   walk(Space::kExpiry, [&](std::string_view key, std::string_view) {
     storage::ExpiryEntry entry;
     if (!storage::decode_expiry_key(key, &entry)) say("expiry: an unreadable entry");
@@ -228,11 +231,39 @@ void DataCheck::check_list_record(std::string_view key, std::string_view value, 
   }
 }
 
-void DataCheck::check_order(std::string_view key) {
+void DataCheck::check_order(std::string_view key, std::string_view record) {
   if (key.size() < kIdBytes) return say("order: an unreadable element");
   const CollectionId id = storage::read_be64(key);
-  if (owners_.contains(id) || garbage_.contains(id) || std::exchange(orphan_, id) == id) return;
+  const auto owner = owners_.find(id);
+  if (owner != owners_.end()) {
+    const ValueType type = owner->second.type;
+    const std::string_view element = key.substr(kIdBytes);
+    if ((type != ValueType::kSortedSet && type != ValueType::kList) || element.empty() ||
+        element.front() != storage::OrderCounts::kLeaf) {
+      return;
+    }
+    if (std::exchange(ordered_, id) != id) last_bound_.clear();
+    return check_leaf(owner->second, element.substr(1), record);
+  }
+  if (garbage_.contains(id) || std::exchange(orphan_, id) == id) return;
   say(fmt::format("collection {}: it belongs to no key, and is not garbage", id));
+}
+
+// Who looks for an item goes by the bounds alone.
+void DataCheck::check_leaf(Owner& owner, std::string_view bound, std::string_view record) {
+  const bool misplaced = owner.misplaced;
+  std::string before = std::exchange(last_bound_, std::string(bound));
+  const bool readable = types::CountedOrder::read_leaf(record, [&](std::string_view item, bool) {
+    std::string its = std::string(1, '\0').append(item);
+    owner.misplaced = owner.misplaced || its <= before || its > bound;
+    before = std::move(its);
+    ++owner.ordered;
+    return true;
+  });
+  if (!readable) say(fmt::format("collection {}: an unreadable record of its order", ordered_));
+  if (owner.misplaced && !misplaced) {
+    say(fmt::format("collection {}: an item of its order stands in the wrong place", ordered_));
+  }
 }
 
 void DataCheck::check_counts() {
@@ -241,6 +272,10 @@ void DataCheck::check_counts() {
     if (owner.found != owner.count) {
       say(fmt::format("collection {}: its key counts {} elements, {} are there", id, owner.count,
                       owner.found));
+    }
+    if (owner.type == ValueType::kList && owner.list.gapped && owner.ordered != owner.count) {
+      say(fmt::format("collection {}: its key counts {} elements, its order has {}", id,
+                      owner.count, owner.ordered));
     }
   }
   for (const auto& [id, keyspace] : keyspaces_) {

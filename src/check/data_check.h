@@ -41,6 +41,8 @@ class DataCheck {
     uint64_t count;          // as the key's record says
     bool alive;              // its keyspace is
     uint64_t found = 0;      // in the data space
+    uint64_t ordered = 0;    // in the leaves of its order
+    bool misplaced = false;  // some of those stand in a leaf that is not theirs
     types::ListBounds list;  // of a list
   };
   struct Keyspace {
@@ -61,7 +63,8 @@ class DataCheck {
   void check_sorted_set(const types::Record& record);
   void check_element(std::string_view key, std::string_view value);
   void check_list_record(std::string_view key, std::string_view value, Owner& owner);
-  void check_order(std::string_view key);
+  void check_order(std::string_view key, std::string_view record = {});
+  void check_leaf(Owner& owner, std::string_view bound, std::string_view record);
   void check_counts();
   void say(const std::string& text) { problem_(text); }
 
@@ -72,7 +75,9 @@ class DataCheck {
   boost::unordered_flat_map<storage::CollectionId, Owner> owners_;
   boost::unordered_flat_map<storage::CollectionId, bool> garbage_;
   storage::CollectionId first_free_id_ = 1;
-  storage::CollectionId orphan_ = 0;  // the last that was told of
+  storage::CollectionId orphan_ = 0;   // the last that was told of
+  storage::CollectionId ordered_ = 0;  // the last of which a leaf was read, and the leaf's bound
+  std::string last_bound_;
   uint64_t keys_ = 0;
   uint64_t elements_ = 0;
 };

@@ -143,7 +143,7 @@ TEST_CASE("a latency histogram knows each value to a sixteenth", "[stats]") {
 }
 
 TEST_CASE("the slow log keeps its newest entries within its bytes", "[stats]") {
-  using metrics::SlowLog;
+  using ingot::metrics::SlowLog;
   SlowLog log;
   log.configure(0, 1'000'000);
   const std::vector<std::string> args(32, std::string(128, 'a'));
