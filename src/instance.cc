@@ -200,7 +200,7 @@ std::optional<std::string> Instance::open(const std::function<void()>& before_cl
   services_->loading.on = first_load.is_wanted();
   // What is loaded must not come to stand over a master's data.
   if (!first_load.is_wanted()) link_keeper_->start();
-  before_clients();
+  if (before_clients) before_clients();
   net_->start();
   if (!first_load.is_wanted()) return std::nullopt;
   auto failure = first_load.run(*services_, *writer_, [this] { return shutdown_requested(); });

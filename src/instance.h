@@ -68,8 +68,7 @@ class Instance : public contract::RunningServer {
   // its time, clients hear meanwhile that it goes on, and request_shutdown() ends it. A sentence on
   // failure. `before_clients` is called when all is there that may refuse to be, before the first
   // client is answered.
-  [[nodiscard]] std::optional<std::string> open(const std::function<void()>& before_clients = [] {
-  });
+  [[nodiscard]] std::optional<std::string> open(const std::function<void()>& before_clients = {});
   // Until it is to stop, and replicas have had their time.
   void wait();
   // Stops accepting, answers what is queued, flushes. Idempotent.
