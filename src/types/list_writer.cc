@@ -338,12 +338,13 @@ void ListWriter::spread(uint64_t left) {
       order().remove(item_of(label));
     }
     uint64_t label = low;
+    // Before anything stands there: the order counts from it on.
+    if (to_front) bounds_.first = low + step;
     for (const auto& [old, stored] : inside) {
       label += step;
       keys_.overlay().put(Space::kData, ListKey(id(), label), stored);
       order().add(item_of(label));
     }
-    if (to_front) bounds_.first = low + step;
     if (to_back) bounds_.last = label;
     return;
   }

@@ -322,6 +322,45 @@ TEST_CASE("insertions at one place find room for ever", "[list]") {
   data.check(model, random);
 }
 
+// They are moved to before the first one, while the node that counts them is parted.
+TEST_CASE("insertions near the front leave the order's counts right", "[list]") {
+  const unsigned seed = GENERATE(range(1u, 7u));
+  std::mt19937_64 random(seed);
+  OneList data(each_engine(), 0);
+  std::deque<std::string> model;
+  data.change([&](ListWriter& list) {
+    for (; model.size() < 1000; list.push(ListEnd::kRight, model.back())) {
+      model.push_back("e" + std::to_string(model.size()));
+    }
+  });
+  const auto insert_behind = [&](ListWriter& list, size_t index) {
+    const std::string element = "m" + std::to_string(model.size());
+    REQUIRE(list.insert(/*before=*/false, model[index], element));
+    model.insert(model.begin() + static_cast<long>(index) + 1, element);
+  };
+  // Halves every gap between the first two, the last times only some.
+  for (size_t round = 0, last = 1; round < 12; ++round) {
+    const uint64_t percent = round < 10 ? 100 : random() % 100;
+    data.change([&](ListWriter& list) {
+      for (size_t at = 0; at < last; ++at) {
+        if (random() % 100 >= percent) continue;
+        insert_behind(list, at++);
+        ++last;
+      }
+    });
+  }
+  const size_t at = 200 + random() % 800;
+  for (int i = 0; i < 25; ++i) {
+    data.change([&](ListWriter& list) { insert_behind(list, at); });
+    data.check(model, random);
+  }
+  const Record found = data.record();
+  ListReader list(data.overlay(), found);
+  std::deque<std::string> by_index(model.size());
+  for (size_t i = 0; i < model.size(); ++i) REQUIRE(list.get(i, &by_index[i]));
+  REQUIRE(by_index == model);
+}
+
 // What the writer remembers of the order that was undone is not that of the next one.
 TEST_CASE("a list is changed in its middle after the first such change was undone", "[list]") {
   std::mt19937_64 random(1);
