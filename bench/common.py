@@ -414,6 +414,13 @@ class Server(Endpoint):
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def writer_seconds(self):
+        """The same of its writer alone, to the nanosecond; None of a server that has no thread of that name."""
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            if first_line(f"/proc/{self.pid}/task/{thread}/comm") == "writer":
+                return int(first_line(f"/proc/{self.pid}/task/{thread}/schedstat").split()[0]) / 1e9
+        return None
+
     def io_bytes(self, which):
         """What it had to get from the disk so far ("read_bytes"), or wrote there; 0 when the kernel does not tell."""
         try:
