@@ -13,7 +13,7 @@
 
 namespace ingot::storage {
 
-inline constexpr uint32_t kFormatVersion = 3;
+inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kOldestFormatVersion = 1;  // that is read
 // Why data of that version is not read; empty when it is.
 std::string version_error(uint32_t version);
@@ -27,7 +27,7 @@ using CollectionId = uint64_t;
 inline constexpr KeyspaceId kFirstFreeKeyspace = 1u << 16;
 // The markers of a keyspace's collections stand under the keyspace id with this bit.
 inline constexpr KeyspaceId kMarkersBit = 1u << 31;
-inline constexpr uint32_t kStringChunkBytes = 16 << 10;  // a string's chunk
+inline constexpr uint32_t kStringChunkBytes = 16 << 10;  // a string's chunk, at most
 inline constexpr uint32_t kInlineStringMax = 16 << 10;   // longer strings are chunked
 
 // --- fixed-width numbers

@@ -26,7 +26,8 @@ using storage::ValueType;
 namespace {
 
 constexpr size_t kIdBytes = 8;
-constexpr uint64_t kRankEvery = 1000;  // of so many members one is asked for its rank
+// Of so many items one is looked up by what the order counts: fewer than a node of it has.
+constexpr uint64_t kRankEvery = 100;
 
 std::string quoted(std::string_view bytes) {
   return fmt::format("{:?}", bytes.substr(0, 100));
@@ -128,6 +129,7 @@ void DataCheck::check_key(std::string_view key, std::string_view value) {
     if (record.type() == ValueType::kList && !types::decode_bounds(record.payload(), &owner.list)) {
       say(name + ": unreadable ends of a list");
     }
+    if (record.type() == ValueType::kString) owner.string = types::chunks_of(record);
     if (!owners_.emplace(collection->id, owner).second) {
       say(fmt::format("{}: its collection {} is another key's as well", name, collection->id));
     }
@@ -177,6 +179,9 @@ void DataCheck::check_value(const std::string& name, const types::Record& record
   if (!data_.failed() && record.type() == ValueType::kSortedSet && record.collection()) {
     check_sorted_set(record);
   }
+  if (!data_.failed() && record.type() == ValueType::kList && record.collection()) {
+    check_list(record);
+  }
   if (data_.failed()) say(fmt::format("{}: {}", name, data_.error().message()));
   data_.reset_outcome();
 }
@@ -197,6 +202,20 @@ void DataCheck::check_sorted_set(const types::Record& record) {
   if (!data_.failed() && rank != set.size()) wrong("its order has more or fewer members than it");
 }
 
+// By index they are found through the counts of the order, where the list has one.
+void DataCheck::check_list(const types::Record& record) {
+  types::ListReader list(data_, record);
+  uint64_t index = 0;
+  std::string found;
+  list.walk(0, [&](std::string_view element) {
+    if (index % kRankEvery == 0 && (!list.get(index, &found) || found != element)) {
+      data_.latch_error({storage::Status::Code::kCorruption, "the counts of its order are wrong"});
+    }
+    ++index;
+    return !data_.failed();
+  });
+}
+
 void DataCheck::check_element(std::string_view key, std::string_view value) {
   if (key.size() < kIdBytes || value.empty()) return say("data: an unreadable element");
   const CollectionId id = storage::read_be64(key);
@@ -208,8 +227,10 @@ void DataCheck::check_element(std::string_view key, std::string_view value) {
   const bool is_entry = owner->second.type != ValueType::kStream || element.starts_with('\0');
   owner->second.found += is_entry;
   if (owner->second.type != ValueType::kString) return;
-  if (element.size() != 4 || value.size() > 1 + storage::kStringChunkBytes ||
-      uint64_t{storage::read_be32(element)} * storage::kStringChunkBytes >= owner->second.count) {
+  const types::StringChunks& cut = owner->second.string;
+  std::string_view chunk;
+  if (element.size() != 4 || !cut.decode(value, &chunk) ||
+      storage::read_be32(element) * cut.bytes >= owner->second.count) {
     say(fmt::format("data: a string (collection {}) has a chunk that cannot be", id));
   }
 }

@@ -15,6 +15,7 @@
 
 #include "src/types/keyspace.h"
 #include "src/types/list_value.h"
+#include "src/types/string_value.h"
 #include "storage/engine.h"
 #include "storage/reader.h"
 
@@ -44,6 +45,7 @@ class DataCheck {
     uint64_t ordered = 0;    // in the leaves of its order
     bool misplaced = false;  // some of those stand in a leaf that is not theirs
     types::ListBounds list;  // of a list
+    types::StringChunks string;
   };
   struct Keyspace {
     bool has_database = false;
@@ -61,6 +63,7 @@ class DataCheck {
   void check_expiry(const std::string& name, std::string_view key, const types::Record& record);
   void check_value(const std::string& name, const types::Record& record);
   void check_sorted_set(const types::Record& record);
+  void check_list(const types::Record& record);
   void check_element(std::string_view key, std::string_view value);
   void check_list_record(std::string_view key, std::string_view value, Owner& owner);
   void check_order(std::string_view key, std::string_view record = {});

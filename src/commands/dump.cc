@@ -41,9 +41,9 @@ void dump_long_string(ReadContext& ctx, const Record& record) {
       return more;
     };
   };
-  auto source =
-      data::stream_string(ctx.data, ctx.keys, ctx.view,
-                          {.id = record.collection()->id, .offset = 0, .bytes = length}, frame);
+  auto source = data::stream_string(
+      ctx.data, ctx.keys, ctx.view,
+      {.chunks = types::chunks_of(record), .offset = 0, .bytes = length}, frame);
   if (source) ctx.reply.stream({.bytes = bytes, .source = std::move(source)});
 }
 

@@ -43,7 +43,7 @@ void reply_span(Context& ctx, const ViewPtr& view, const Record& record, Span sp
   if (keeps_max == 0 && span.bytes > held_max) {
     auto source = data::stream_string(
         ctx.data, ctx.keys, view,
-        {.id = record.collection()->id, .offset = span.offset, .bytes = span.bytes});
+        {.chunks = types::chunks_of(record), .offset = span.offset, .bytes = span.bytes});
     if (source) ctx.reply.stream({.bytes = span.bytes, .source = std::move(source)});
     return;
   }
@@ -124,7 +124,7 @@ bool splice_value(WriteContext& ctx, std::string_view key, const Record* before,
   // Rewriting the string that it goes into would cost more whenever that is large.
   if (ctx.argument->length() <= contract::kSplicedByWriterBytes) {
     std::string bytes;
-    types::read_string(ctx.keys.data(), ctx.argument->id(), 0, ctx.argument->length(), &bytes);
+    types::read_string(ctx.keys.data(), {ctx.argument->id()}, 0, ctx.argument->length(), &bytes);
     types::write_string(ctx.keys, ctx.db, key, before, offset, bytes);
     return true;
   }

@@ -68,7 +68,7 @@ storage::Status BuiltArgument::read(const Piece& piece) const {
   std::string bytes;
   for (uint64_t at = 0; at < length_; at += bytes.size()) {
     bytes.clear();
-    types::read_string(data, id(), at, std::min(kReadBytes, length_ - at), &bytes);
+    types::read_string(data, {id()}, at, std::min(kReadBytes, length_ - at), &bytes);
     if (data.failed()) return data.error();
     piece(bytes);
   }

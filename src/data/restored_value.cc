@@ -34,7 +34,7 @@ BuiltValue restore_string(storage::Reader& data, const BuiltArgument& argument, 
   std::string piece;
   const auto read = [&](uint64_t from, uint64_t bytes) {
     piece.clear();
-    types::read_string(data, argument.id(), from, bytes, &piece);
+    types::read_string(data, {argument.id()}, from, bytes, &piece);
     return !data.failed();
   };
   if (!read(0, begin)) return {};
@@ -97,7 +97,7 @@ BuiltValue restore_argument(Services& services, storage::Reader& data,
                             const types::PutElement& put) {
   constexpr uint64_t kHeadBytes = 16;
   std::string payload;
-  types::read_string(data, argument.id(), 0, kHeadBytes, &payload);
+  types::read_string(data, {argument.id()}, 0, kHeadBytes, &payload);
   if (data.failed()) return {};
   if (const auto begin = types::rdb::plain_string_begin(payload, argument.length())) {
     return restore_string(data, argument, *begin, put);
@@ -106,7 +106,7 @@ BuiltValue restore_argument(Services& services, storage::Reader& data,
     return {.error = kOutOfMemory};
   }
   payload.clear();
-  types::read_string(data, argument.id(), 0, argument.length(), &payload);
+  types::read_string(data, {argument.id()}, 0, argument.length(), &payload);
   if (data.failed()) return {};
   return restore_value(services, data, payload, limits, put);
 }

@@ -9,6 +9,7 @@
 #include "src/data/piece_source.h"
 #include "src/data/services.h"
 #include "src/types/keyspace.h"
+#include "src/types/string_value.h"
 #include "storage/codec.h"
 
 namespace ingot::data {
@@ -17,7 +18,7 @@ class View;
 
 // Bytes [offset, offset + bytes) of a chunked string; `bytes` is not 0.
 struct StringSpan {
-  storage::CollectionId id;
+  types::StringChunks chunks;
   uint64_t offset;
   uint64_t bytes;
 };

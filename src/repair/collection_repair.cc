@@ -121,23 +121,24 @@ void CollectionRepair::lose_difference(uint64_t found, const std::string& where)
 
 // A chunk that is missing reads as zeros; whether it was ever there cannot be told.
 void CollectionRepair::make_string() {
-  constexpr uint64_t kBytes = storage::kStringChunkBytes;
-  const uint64_t chunks = (expected_ + kBytes - 1) / kBytes;
+  const types::StringChunks cut = types::chunks_of(record_);
+  const uint64_t chunks = (expected_ + cut.bytes - 1) / cut.bytes;
   uint64_t found = 0;
   uint64_t next = 0;
   Gaps gaps;
   walk([&](std::string_view element, std::string_view value, uint64_t) {
     std::string_view bytes;
-    const bool readable = element.size() == 4 && types::decode_chunk(value, &bytes);
+    const bool readable = element.size() == 4 && cut.decode(value, &bytes);
     const uint64_t number = readable ? storage::read_be32(element) : chunks;
     if (number >= chunks) return void(++unreadable_);
-    gaps.add(next * kBytes, number * kBytes);
+    gaps.add(next * cut.bytes, number * cut.bytes);
     next = number + 1;
     ++found;
     put_(Space::kData, element, value);
   });
-  gaps.add(next * kBytes, expected_);
+  gaps.add(next * cut.bytes, expected_);
   finish(expected_);
+  made_.value.payload = record_.payload();
   if (found == 0) {
     made_.value.size = 0;
     lose("all of it is lost");

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/types/string_value.h"
-
 namespace ingot::types {
 
 using storage::kStringChunkBytes;
@@ -24,10 +22,10 @@ uint64_t chunks_of(const BitCombination& combination) {
 void read_operand(storage::Reader& data, const BitOperand& operand, uint64_t offset, uint64_t bytes,
                   std::string* out) {
   out->clear();
-  if (offset < operand.length()) {
-    const uint64_t there = std::min(bytes, operand.length() - offset);
-    if (operand.collection) {
-      read_string(data, operand.collection->id, offset, there, out);
+  if (offset < operand.length) {
+    const uint64_t there = std::min(bytes, operand.length - offset);
+    if (operand.chunks) {
+      read_string(data, *operand.chunks, offset, there, out);
     } else {
       out->assign(operand.bytes, offset, there);
     }
@@ -56,15 +54,19 @@ void combine(BitOperation operation, const std::string& with, std::string* into)
 
 }  // namespace
 
-BitOperand::BitOperand(const Record& record) : collection(record.collection()) {
-  if (!collection) bytes = record.payload();
+BitOperand::BitOperand(const Record& record) : length(string_length(record)) {
+  if (record.collection()) {
+    chunks = chunks_of(record);
+  } else {
+    bytes = record.payload();
+  }
 }
 
 BitCombination::BitCombination(BitOperation operation, std::vector<BitOperand> operands)
     : operation_(operation), operands_(std::move(operands)) {
   for (const BitOperand& operand : operands_) {
-    length_ = std::max(length_, operand.length());
-    bytes_to_read_ += operand.length();
+    length_ = std::max(length_, operand.length);
+    bytes_to_read_ += operand.length;
   }
 }
 

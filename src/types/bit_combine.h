@@ -8,6 +8,7 @@
 
 #include "src/types/built_value.h"
 #include "src/types/keyspace.h"
+#include "src/types/string_value.h"
 
 namespace ingot::types {
 
@@ -15,12 +16,12 @@ enum class BitOperation : uint8_t { kAnd, kOr, kXor, kNot };
 
 // A string as it was found; a missing key is an empty one.
 struct BitOperand {
-  std::optional<storage::Metadata::Collection> collection;
+  std::optional<StringChunks> chunks;
   std::string bytes;  // when it is inline
+  uint64_t length = 0;
 
   BitOperand() = default;
   explicit BitOperand(const Record& record);
-  uint64_t length() const { return collection ? collection->count : bytes.size(); }
 };
 
 // The result, computed where and when it is wanted. Shorter operands go on with zero bytes.

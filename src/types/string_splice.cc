@@ -14,10 +14,10 @@ using storage::kStringChunkBytes;
 
 namespace {
 
-ChunkReader open_chunks(storage::Reader& data, storage::CollectionId id) {
-  return {data.cursor(storage::Space::kData, storage::collection_begin(id),
-                      storage::collection_end(id)),
-          id};
+ChunkReader open_chunks(storage::Reader& data, const StringChunks& chunks) {
+  return {data.cursor(storage::Space::kData, storage::collection_begin(chunks.id),
+                      storage::collection_end(chunks.id)),
+          chunks};
 }
 
 // The part of [begin, begin + to.size()) that lies in [from, until).
@@ -35,9 +35,9 @@ BuiltValue splice_string(storage::Reader& data, const Record* base, const Splice
   const uint64_t length = std::max(base_length, splice.end());
   std::optional<ChunkReader> base_chunks;
   if (base != nullptr && base->collection()) {
-    base_chunks.emplace(open_chunks(data, base->collection()->id));
+    base_chunks.emplace(open_chunks(data, chunks_of(*base)));
   }
-  ChunkReader laid_over = open_chunks(data, splice.id);
+  ChunkReader laid_over = open_chunks(data, {.id = splice.id});
   const auto read = [&](ChunkReader& chunks, uint64_t offset, std::span<char> to) {
     const bool copied = chunks.read(offset, to);
     if (!chunks.status().ok()) data.latch_error(chunks.status());

@@ -14,8 +14,12 @@ using storage::Status;
 
 namespace {
 
-constexpr uint64_t kChunkBytes = storage::kStringChunkBytes;
-constexpr size_t kEmbeddedBytesMax = 44;  // Redis: longer strings are "raw"
+// A string that is changed in small parts, and how it is cut then.
+constexpr size_t kSmallPartBytes = 1 << 10;
+constexpr uint64_t kInlineChangedMax = 4 << 10;
+constexpr uint64_t kSmallChunkBytes = 1 << 10;
+constexpr std::string_view kSmallChunkNote = "\x0a";  // in its record: the binary logarithm
+constexpr size_t kEmbeddedBytesMax = 44;              // Redis: longer strings are "raw"
 constexpr size_t kIntegerBytesMax = 20;
 
 Status corrupt_chunk() {
@@ -34,22 +38,21 @@ bool is_canonical_integer(std::string_view text) {
 }
 
 // Lays `bytes` over a chunked string that has `length` bytes so far.
-void write_chunks(KeyWriter& keys, storage::CollectionId id, uint64_t length, uint64_t offset,
+void write_chunks(KeyWriter& keys, const StringChunks& chunks, uint64_t length, uint64_t offset,
                   std::string_view bytes) {
   std::string record;
   std::string chunk;
   while (!bytes.empty()) {
-    const uint64_t number = offset / kChunkBytes;
-    const uint64_t begin = offset % kChunkBytes;
-    const std::string_view piece = bytes.substr(0, kChunkBytes - begin);
-    const std::string key = storage::chunk_key(id, static_cast<uint32_t>(number));
+    const uint64_t begin = offset % chunks.bytes;
+    const std::string_view piece = bytes.substr(0, chunks.bytes - begin);
+    const std::string key = chunks.key_at(offset);
     const bool covers_old_bytes =
-        begin == 0 && (piece.size() == kChunkBytes || offset + piece.size() >= length);
+        begin == 0 && (piece.size() == chunks.bytes || offset + piece.size() >= length);
     chunk.clear();
-    if (number * kChunkBytes < length && !covers_old_bytes &&
+    if (offset - begin < length && !covers_old_bytes &&
         keys.data().get(Space::kData, key, &record)) {
       std::string_view old;
-      if (!decode_chunk(record, &old)) return keys.data().latch_error(corrupt_chunk());
+      if (!chunks.decode(record, &old)) return keys.data().latch_error(corrupt_chunk());
       chunk.assign(old);
     }
     if (chunk.size() < begin + piece.size()) chunk.resize(begin + piece.size());
@@ -75,22 +78,21 @@ std::string_view string_encoding(const Record& record) {
 
 void read_string(storage::Reader& data, const Record& record, uint64_t offset, uint64_t bytes,
                  std::string* out) {
-  if (record.collection()) return read_string(data, record.collection()->id, offset, bytes, out);
+  if (record.collection()) return read_string(data, chunks_of(record), offset, bytes, out);
   out->append(record.payload().substr(offset, bytes));
 }
 
-void read_string(storage::Reader& data, storage::CollectionId id, uint64_t offset, uint64_t bytes,
+void read_string(storage::Reader& data, const StringChunks& chunks, uint64_t offset, uint64_t bytes,
                  std::string* out) {
   out->reserve(out->size() + bytes);
   std::string record;
   while (bytes > 0) {
-    const auto number = static_cast<uint32_t>(offset / kChunkBytes);
-    const uint64_t begin = offset % kChunkBytes;
-    const uint64_t wanted = std::min(kChunkBytes - begin, bytes);
+    const uint64_t begin = offset % chunks.bytes;
+    const uint64_t wanted = std::min(chunks.bytes - begin, bytes);
     const uint64_t filled = out->size() + wanted;
-    if (data.get(Space::kData, storage::chunk_key(id, number), &record)) {
+    if (data.get(Space::kData, chunks.key_at(offset), &record)) {
       std::string_view chunk;
-      if (!decode_chunk(record, &chunk)) return data.latch_error(corrupt_chunk());
+      if (!chunks.decode(record, &chunk)) return data.latch_error(corrupt_chunk());
       if (chunk.size() > begin) out->append(chunk.substr(begin, wanted));
     }
     out->resize(filled);
@@ -118,7 +120,8 @@ void write_string(KeyWriter& keys, int db, std::string_view key, const Record* b
   const uint64_t length = before != nullptr ? string_length(*before) : 0;
   const uint64_t new_length = std::max(length, offset + bytes.size());
   std::string value;
-  if (!after.collection && new_length <= kInlineStringMax) {
+  const bool in_small_parts = bytes.size() <= kSmallPartBytes;
+  if (!after.collection && new_length <= (in_small_parts ? kInlineChangedMax : kInlineStringMax)) {
     value.reserve(new_length);
     value.append(after.payload);
     value.resize(new_length);
@@ -126,11 +129,17 @@ void write_string(KeyWriter& keys, int db, std::string_view key, const Record* b
     after.payload = value;
     return keys.store(db, key, before, after);
   }
-  if (!after.collection) {
-    after.collection = add_chunked_string(keys, after.payload);
-    after.payload = {};
+  StringChunks chunks;
+  if (after.collection) {
+    chunks = chunks_of(*before);
+  } else {
+    chunks.id = keys.new_collection();
+    if (in_small_parts) chunks.bytes = kSmallChunkBytes;
+    write_chunks(keys, chunks, 0, 0, after.payload);
+    after.collection = Metadata::Collection{.id = chunks.id};
+    after.payload = in_small_parts ? kSmallChunkNote : std::string_view();
   }
-  write_chunks(keys, after.collection->id, length, offset, bytes);
+  write_chunks(keys, chunks, length, offset, bytes);
   after.collection->count = new_length;
   ++after.collection->revision;
   keys.store(db, key, before, after);
@@ -147,7 +156,7 @@ void make_raw(KeyWriter& keys, int db, std::string_view key, const Record& recor
 
 Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_view value) {
   const Metadata::Collection collection{.id = keys.new_collection(), .count = value.size()};
-  write_chunks(keys, collection.id, 0, 0, value);
+  write_chunks(keys, {.id = collection.id}, 0, 0, value);
   return collection;
 }
 
@@ -164,27 +173,33 @@ void encode_chunk(std::string_view bytes, std::string* out) {
   out->append(bytes);
 }
 
-bool decode_chunk(std::string_view record, std::string_view* bytes) {
-  if (record.empty() || record[0] != storage::kPlainElement || record.size() > kChunkBytes + 1) {
+StringChunks chunks_of(const Record& record) {
+  StringChunks chunks{.id = record.collection()->id};
+  if (record.payload() == kSmallChunkNote) chunks.bytes = kSmallChunkBytes;
+  return chunks;
+}
+
+bool StringChunks::decode(std::string_view record, std::string_view* chunk) const {
+  if (record.empty() || record[0] != storage::kPlainElement || record.size() > bytes + 1) {
     return false;
   }
-  *bytes = record.substr(1);
+  *chunk = record.substr(1);
   return true;
 }
 
 bool ChunkReader::read(uint64_t offset, std::span<char> to) {
   const uint64_t end = offset + to.size();
   bool copied = false;
-  const std::string first = storage::chunk_key(id_, static_cast<uint32_t>(offset / kChunkBytes));
+  const std::string first = chunks_.key_at(offset);
   for (cursor_->seek(first); cursor_->valid(); cursor_->next()) {
     std::string_view key = cursor_->key();
     std::string_view chunk;
-    if (key.size() != first.size() || !decode_chunk(cursor_->value(), &chunk)) {
+    if (key.size() != first.size() || !chunks_.decode(cursor_->value(), &chunk)) {
       status_ = corrupt_chunk();
       break;
     }
     const uint64_t chunk_begin =
-        uint64_t{storage::read_be32(key.substr(sizeof(storage::CollectionId)))} * kChunkBytes;
+        uint64_t{storage::read_be32(key.substr(sizeof(storage::CollectionId)))} * chunks_.bytes;
     if (chunk_begin >= end) return copied;
     const uint64_t from = std::max(chunk_begin, offset);
     const uint64_t until = std::min(chunk_begin + chunk.size(), end);

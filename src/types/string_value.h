@@ -1,7 +1,9 @@
 // What a string is on disk. Up to storage::kInlineStringMax bytes stand in the metadata record;
-// more are cut into chunks of storage::kStringChunkBytes under a collection id, in place of which
-// holes read as zero bytes. Once chunked, a string stays so until it is overwritten: changing a
-// part of it writes only the chunks that it touches.
+// more are cut into chunks under a collection id, in place of which holes read as zero bytes. Once
+// chunked, a string stays so until it is overwritten: changing a part of it writes only the chunks
+// that it touches. They have storage::kStringChunkBytes, or few where the string is changed in
+// small parts (a bitmap, a log that is appended to): such a change is written with all of its
+// chunk.
 //
 // One thread at a time. Failed reads latch in the storage::Reader and read as zero bytes.
 #pragma once
@@ -21,14 +23,28 @@ inline bool is_string(const Record& record) {
   return record.type() == storage::ValueType::kString;
 }
 uint64_t string_length(const Record& record);
+
+// Where a chunked string stands: chunk n has the bytes from n * `bytes` on.
+struct StringChunks {
+  storage::CollectionId id = 0;
+  uint64_t bytes = storage::kStringChunkBytes;
+
+  std::string key_at(uint64_t offset) const {
+    return storage::chunk_key(id, static_cast<uint32_t>(offset / bytes));
+  }
+  // The bytes of a chunk's record; false when it is none.
+  [[nodiscard]] bool decode(std::string_view record, std::string_view* chunk) const;
+};
+// Of a record that has a collection.
+StringChunks chunks_of(const Record& record);
+
 // As OBJECT ENCODING names it.
 std::string_view string_encoding(const Record& record);
 
 // Appends bytes [offset, offset + bytes), which must lie within the string, to `out`.
 void read_string(storage::Reader& data, const Record& record, uint64_t offset, uint64_t bytes,
                  std::string* out);
-// The same of the chunked string `id`.
-void read_string(storage::Reader& data, storage::CollectionId id, uint64_t offset, uint64_t bytes,
+void read_string(storage::Reader& data, const StringChunks& chunks, uint64_t offset, uint64_t bytes,
                  std::string* out);
 
 // Sets the whole string. `before` as for KeyWriter::store; expire_ms 0: for ever; `text`: OBJECT
@@ -53,14 +69,11 @@ storage::Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_vi
 void put_chunk(const PutElement& put, uint32_t number, std::string_view bytes);
 // The value of a chunk's record: replaces *out.
 void encode_chunk(std::string_view bytes, std::string* out);
-// The bytes of a chunk's record; false when it is none.
-[[nodiscard]] bool decode_chunk(std::string_view record, std::string_view* bytes);
-
 // Reads the chunks of one string with a cursor over its collection.
 class ChunkReader {
  public:
-  ChunkReader(std::unique_ptr<storage::Cursor> cursor, storage::CollectionId id)
-      : cursor_(std::move(cursor)), id_(id) {}
+  ChunkReader(std::unique_ptr<storage::Cursor> cursor, const StringChunks& chunks)
+      : cursor_(std::move(cursor)), chunks_(chunks) {}
 
   // Copies the bytes from `offset` on over `to`, except where there is a hole. True when it copied
   // anything.
@@ -69,7 +82,7 @@ class ChunkReader {
 
  private:
   std::unique_ptr<storage::Cursor> cursor_;
-  const storage::CollectionId id_;
+  const StringChunks chunks_;
   storage::Status status_;
 };
 

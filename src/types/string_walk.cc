@@ -8,13 +8,12 @@
 
 namespace ingot::types {
 
-using storage::kStringChunkBytes;
 using storage::Space;
 
 namespace {
 
-// Up to so many chunks are looked up one by one: they may all be in memory.
-constexpr uint64_t kLookedUpChunks = 4;
+// Chunks of up to so many bytes are looked up one by one: they may all be in memory.
+constexpr uint64_t kLookedUpBytes = 4 * storage::kStringChunkBytes;
 
 struct Range {
   uint64_t begin;
@@ -22,33 +21,33 @@ struct Range {
 };
 
 // Hands over the part of a chunk that lies in the range; false: no more.
-bool visit_chunk(storage::Reader& data, uint64_t number, std::string_view record, Range range,
-                 const VisitPiece& visit) {
+bool visit_chunk(storage::Reader& data, const StringChunks& chunks, uint64_t number,
+                 std::string_view record, Range range, const VisitPiece& visit) {
   std::string_view chunk;
-  if (!decode_chunk(record, &chunk)) {
+  if (!chunks.decode(record, &chunk)) {
     data.latch_error({storage::Status::Code::kCorruption, "unreadable string chunk"});
     return false;
   }
-  const uint64_t chunk_begin = number * kStringChunkBytes;
+  const uint64_t chunk_begin = number * chunks.bytes;
   const uint64_t from = std::max(chunk_begin, range.begin);
   const uint64_t until = std::min(chunk_begin + chunk.size(), range.end);
   return from >= until || visit(from, chunk.substr(from - chunk_begin, until - from));
 }
 
-void walk_chunks(storage::Reader& data, storage::CollectionId id, uint64_t first, Range range,
+void walk_chunks(storage::Reader& data, const StringChunks& chunks, Range range,
                  const VisitPiece& visit) {
-  if (!data.begin_walk(range.end / kStringChunkBytes - first)) return;
-  const std::string lower = storage::chunk_key(id, static_cast<uint32_t>(first));
-  auto cursor = data.cursor(Space::kData, lower, storage::collection_end(id));
+  if (!data.begin_walk((range.end - range.begin) / chunks.bytes)) return;
+  const std::string lower = chunks.key_at(range.begin);
+  auto cursor = data.cursor(Space::kData, lower, storage::collection_end(chunks.id));
   for (cursor->seek(lower); cursor->valid(); cursor->next()) {
     const std::string_view key = cursor->key();
     if (key.size() != lower.size()) {
       data.latch_error({storage::Status::Code::kCorruption, "unreadable string chunk"});
       return;
     }
-    const uint64_t number = storage::read_be32(key.substr(sizeof(id)));
-    if (number * kStringChunkBytes >= range.end) break;
-    if (!visit_chunk(data, number, cursor->value(), range, visit)) break;
+    const uint64_t number = storage::read_be32(key.substr(sizeof(chunks.id)));
+    if (number * chunks.bytes >= range.end) break;
+    if (!visit_chunk(data, chunks, number, cursor->value(), range, visit)) break;
   }
   data.check(*cursor);
 }
@@ -62,16 +61,16 @@ void walk_string(storage::Reader& data, const Record& record, uint64_t offset, u
     visit(offset, record.payload().substr(offset, bytes));
     return;
   }
-  const storage::CollectionId id = record.collection()->id;
+  const StringChunks chunks = chunks_of(record);
   const Range range{offset, offset + bytes};
-  const uint64_t first = offset / kStringChunkBytes;
-  const uint64_t last = (range.end - 1) / kStringChunkBytes;
-  if (last - first >= kLookedUpChunks) return walk_chunks(data, id, first, range, visit);
+  const uint64_t first = offset / chunks.bytes;
+  const uint64_t last = (range.end - 1) / chunks.bytes;
+  if ((last - first) * chunks.bytes >= kLookedUpBytes)
+    return walk_chunks(data, chunks, range, visit);
   std::string found;
   for (uint64_t number = first; number <= last; ++number) {
-    const std::string key = storage::chunk_key(id, static_cast<uint32_t>(number));
-    if (!data.get(Space::kData, key, &found)) continue;
-    if (!visit_chunk(data, number, found, range, visit)) return;
+    if (!data.get(Space::kData, chunks.key_at(number * chunks.bytes), &found)) continue;
+    if (!visit_chunk(data, chunks, number, found, range, visit)) return;
   }
 }
 

@@ -62,9 +62,9 @@ def test_data_of_a_newer_version_is_refused(engine):
         )
         assert changed == 1, f"{changed} version records found"
         said = refused_start(server)
-        assert "version 4" in said and "version 3" in said, said
+        assert "version 5" in said and "version 4" in said, said
         code, said = ingot_check(server.directory)
-        assert code == 2 and "version 4" in said and "version 3" in said, said
+        assert code == 2 and "version 5" in said and "version 4" in said, said
 
 
 def fill(client, rng):

@@ -23,12 +23,15 @@ bool finds(TypedStore& data, const std::string& what) {
   return found;
 }
 
-// The leaf records of kKey's order.
-TypedStore::Records leaves(TypedStore& data) {
+// The records of kKey's order that stand on a level.
+TypedStore::Records on_level(TypedStore& data, char level) {
   TypedStore::Records records = data.records_of(storage::Space::kOrder);
-  std::erase_if(records, [](const auto& record) { return record.first[8] != 1; });
+  std::erase_if(records, [level](const auto& record) { return record.first[8] != level; });
   REQUIRE(records.size() > 2);
   return records;
+}
+TypedStore::Records leaves(TypedStore& data) {
+  return on_level(data, 1);
 }
 
 void swap_first_two(TypedStore& data) {
@@ -72,6 +75,22 @@ TEST_CASE("a list's elements in the wrong leaves are found, and those that lack"
     data.commit();
     CHECK(finds(data, "its order has"));
   }
+}
+
+TEST_CASE("wrong counts of a list's order are found", "[data_check]") {
+  TypedStore data;
+  data.change<types::ListWriter>(uint64_t{0}, [](types::ListWriter& list) {
+    for (int i = 0; i < 2000; ++i) list.push(types::ListEnd::kRight, std::to_string(i));
+    REQUIRE(list.insert(true, "20", "between"));
+  });
+  data.commit();
+  CHECK_FALSE(finds(data, "the counts of its order"));
+  const TypedStore::Records nodes = on_level(data, 2);
+  REQUIRE(nodes.front().second != nodes.back().second);
+  data.overlay().put(storage::Space::kOrder, nodes.front().first, nodes.back().second);
+  data.overlay().put(storage::Space::kOrder, nodes.back().first, nodes.front().second);
+  data.commit();
+  CHECK(finds(data, "the counts of its order"));
 }
 
 }  // namespace ingot::check

@@ -43,7 +43,7 @@ class OneString : public TypedStore {
     std::string out(length(), '\0');
     ChunkReader reader(
         overlay().cursor(Space::kData, storage::collection_begin(id), storage::collection_end(id)),
-        id);
+        chunks_of(record()));
     reader.read(0, out);
     CHECK(reader.status().ok());
     return out;
@@ -113,6 +113,48 @@ TEST_CASE("a change in place writes only the chunks it touches", "[string]") {
   CHECK((string.read(200'000'000, 40'000) == std::string(40'000, '\0')));
 }
 
+TEST_CASE("a string that is changed in small parts has small chunks", "[string]") {
+  OneString string(each_engine());
+  std::string model = pattern(12'000);
+  string.set(model);
+  string.commit();
+  const auto write = [&](size_t offset, const std::string& bytes) {
+    string.write(offset, bytes);
+    model.resize(std::max(model.size(), offset + bytes.size()));
+    model.replace(offset, bytes.size(), bytes);
+  };
+  write(5'000, "x");
+  CHECK(chunks_of(string.record()).bytes == 1024);
+  CHECK(string.all() == model);
+  string.commit();
+  write(7 * 1024 - 1, "ab");
+  CHECK(string.changed() == 3);  // two chunks and the metadata
+  string.commit();
+  CHECK(string.all() == model);
+  CHECK(string.all_by_cursor() == model);
+  SECTION("also where it is longer than one of them has to be") {
+    write(100'000, std::string(30'000, 'y'));
+    write(140'000, "z");
+    string.commit();
+    CHECK(string.all() == model);
+    CHECK(string.all_by_cursor() == model);
+    CHECK(string.record().payload() == "\x0a");
+  }
+  SECTION("one that grew by much at once has large ones") {
+    string.set(pattern(10));
+    string.write(10, pattern(20'000));
+    CHECK(chunks_of(string.record()).bytes == kStringChunkBytes);
+    CHECK(string.record().payload().empty());
+  }
+  SECTION("a short one stands inline") {
+    string.set(pattern(4'000));
+    string.append(pattern(96));
+    CHECK_FALSE(string.record().collection());
+    string.append("x");
+    CHECK(string.record().collection());
+  }
+}
+
 TEST_CASE("holes and short chunks read as zero bytes", "[string]") {
   OneString string(each_engine());
   string.write(3, "abc");
@@ -176,7 +218,7 @@ TEST_CASE("bytes that are no chunk are an error", "[string]") {
     CHECK(string.take_error().code() == storage::Status::Code::kCorruption);
     ChunkReader reader(string.overlay().cursor(Space::kData, storage::collection_begin(id),
                                                storage::collection_end(id)),
-                       id);
+                       {.id = id});
     out.resize(40'000);
     reader.read(0, out);
     CHECK(reader.status().code() == storage::Status::Code::kCorruption);
