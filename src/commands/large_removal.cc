@@ -44,7 +44,8 @@ std::string next_place(const data::SpillSort& taken, bool reverse) {
 void reply_taken(contract::WriteContext& ctx, std::shared_ptr<data::SpillSort> taken,
                  WriteTaken write) {
   const ItemRange all{.first = 0, .count = taken->size()};
-  const bool streams = all.count > contract::kHeldElements && ctx.reply.keeps_bytes_max() == 0;
+  const bool streams = (all.count > contract::kHeldElements || taken->is_spilled()) &&
+                       ctx.reply.keeps_bytes_max() == 0;
   reply_sorted({.data = ctx.data,
                 .view = streams ? data::latest_view(ctx.data) : nullptr,
                 .reader = ctx.keys.data(),

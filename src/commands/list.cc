@@ -83,7 +83,7 @@ void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
   std::string element;
   count = std::min(count, list->length());
   ctx.changes = count;
-  if (is_large_removal(list.record(), count)) {
+  if (is_large_pop(ctx.keys, list.record(), end, count)) {
     return reply_many(ctx, args[1], list.record(), end, count);
   }
   if (counted) ctx.reply.array(count);

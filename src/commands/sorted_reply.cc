@@ -53,7 +53,7 @@ void reply_sorted(contract::ReadContext& ctx, std::shared_ptr<SpillSort> items, 
 
 void reply_sorted(const SortedReply& to, std::shared_ptr<SpillSort> items, ItemRange range,
                   WriteItem write) {
-  if (!to.view || range.count <= contract::kHeldElements) {
+  if (!to.view || (range.count <= contract::kHeldElements && !items->is_spilled())) {
     return write_sorted(to.reader, *items, range, write, to.reply);
   }
   const storage::Status status = items->keep_for_reply();

@@ -61,6 +61,25 @@ std::shared_ptr<data::SpillSort> take_many(WriteContext& ctx, std::string_view n
   return rest ? rest->taken : nullptr;
 }
 
+// The members of these ranks, in the order of the reply, or as many of them as the writer removes.
+std::vector<ScoredMember> read_members(types::SortedSetReader& set, types::SortedSetWriter& writer,
+                                       End end, const types::RankRange& ranks) {
+  if (ranks.size() == 1) {
+    if (auto only = writer.peek(end)) return {std::move(*only)};
+  }
+  if (end == End::kHighest && set.is_large()) {
+    return writer.last(ranks.size(), contract::kMemberBytesByWriter);
+  }
+  std::vector<ScoredMember> found;
+  uint64_t bytes = 0;
+  set.walk(ranks, end == End::kHighest, [&](std::string_view member, double score) {
+    found.push_back({.score = score, .member = std::string(member)});
+    bytes += member.size();
+    return bytes <= contract::kMemberBytesByWriter;
+  });
+  return found;
+}
+
 // Takes members from a sorted set and the record that it was read from. Nothing: return at once.
 std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::SortedSetReader& set,
                           const Record& before, End end, uint64_t count) {
@@ -70,25 +89,21 @@ std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::Sorte
       end == End::kLowest ? types::RankRange{.first = 0, .end = count}
                           : types::RankRange{.first = set.size() - count, .end = set.size()};
   bool left = count < set.size();
-  if (is_large_removal(before, count)) {
+  bool is_large = is_large_removal(before, count);
+  if (!is_large) {
+    types::SortedSetWriter writer = zset_writer(ctx, name, &before);
+    taken.few = read_members(set, writer, end, ranks);
+    if (ctx.keys.data().failed()) return std::nullopt;
+    is_large = taken.few.size() < count;
+    if (!is_large) {
+      writer.remove(taken.few);
+      left = writer.finish();
+    }
+  }
+  if (is_large) {
+    taken.few.clear();
     taken.many = take_many(ctx, name, before, end, ranks);
     if (!taken.many) return std::nullopt;
-  } else {
-    types::SortedSetWriter writer = zset_writer(ctx, name, &before);
-    std::optional<ScoredMember> only;
-    if (count == 1) only = writer.peek(end);
-    if (only) {
-      taken.few.push_back(std::move(*only));
-    } else if (end == End::kHighest && set.is_large()) {
-      taken.few = writer.last(count);
-    } else {
-      set.walk(ranks, end == End::kHighest, [&](std::string_view member, double score) {
-        taken.few.push_back({.score = score, .member = std::string(member)});
-        return true;
-      });
-    }
-    writer.remove(taken.few);
-    left = writer.finish();
   }
   if (ctx.keys.data().failed()) return std::nullopt;
   tell_zset_removal(ctx, name, end == End::kLowest ? "zpopmin" : "zpopmax", left);

@@ -269,10 +269,22 @@ void zlexcount(ReadContext& ctx, Args args) {
   count(ctx, args, By::kLex);
 }
 
+// Whether the writer does not remove these members itself.
+bool is_large_range(types::SortedSetReader& set, const Record& record, const RankRange& ranks) {
+  if (is_large_removal(record, ranks.size())) return true;
+  if (ranks.size() == 1 || !set.is_large()) return false;
+  uint64_t bytes = 0;
+  set.walk(ranks, /*reverse=*/false, [&](std::string_view member, double) {
+    bytes += member.size();
+    return bytes <= contract::kMemberBytesByWriter;
+  });
+  return bytes > contract::kMemberBytesByWriter;
+}
+
 // False: return at once.
-bool remove_ranks(WriteContext& ctx, std::string_view key, const Record& record,
-                  const RankRange& ranks) {
-  if (!is_large_removal(record, ranks.size())) {
+bool remove_ranks(WriteContext& ctx, std::string_view key, types::SortedSetReader& set,
+                  const Record& record, const RankRange& ranks) {
+  if (!is_large_range(set, record, ranks)) {
     types::SortedSetWriter writer = zset_writer(ctx, key, &record);
     writer.remove(ranks);
     return writer.finish();
@@ -302,7 +314,7 @@ void remove_range(WriteContext& ctx, Args args, By by, std::string_view event) {
     ctx.keys.notify(notify::kZset, event, ctx.db, args[1]);
     ctx.keys.notify(notify::kGeneric, "del", ctx.db, args[1]);
   } else if (ranks.size() != 0) {
-    if (!remove_ranks(ctx, args[1], set.record(), ranks)) return;
+    if (!remove_ranks(ctx, args[1], *set, set.record(), ranks)) return;
     ctx.keys.notify(notify::kZset, event, ctx.db, args[1]);
   }
   ctx.changes = ranks.size();

@@ -45,6 +45,9 @@ inline constexpr uint64_t kScoredByWriter = 1024;  // a leaf of their order for 
 inline constexpr uint64_t kRepeatedByWriter = 16'384;
 // Nor does it remove more than this, or a new one is left.
 inline constexpr uint64_t kRemovedByWriter = 4096;
+// Nor elements of so many bytes; of members the order has as much again, some times over.
+inline constexpr uint64_t kPoppedBytesByWriter = 16 << 20;
+inline constexpr uint64_t kMemberBytesByWriter = 4 << 20;
 // Entries that a stream is trimmed by: what XTRIM with ~ takes at most by default.
 inline constexpr uint64_t kTrimmedByWriter = 10'000;
 // Entries of streams that are given to a consumer at once, and their bytes; who asked for more asks

@@ -31,6 +31,8 @@ class SpillSort {
   void add(std::string_view key, std::string_view value);
   uint64_t size() const { return size_; }  // how many were added, wanted or not
 
+  bool is_spilled() const { return spilled_ != nullptr; }  // they are more than memory may hold
+
   // After the last add(). What does not fit is in the engine now, or the status says why not.
   [[nodiscard]] storage::Status finish();
   // After finish(), for a reply that a client may take minutes to read: the items leave the memory

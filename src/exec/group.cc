@@ -167,7 +167,11 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
       unit.replayed ? replaying_writer()
                     : key_writer(time_.ms, &services_.data.store.access(), job.client->id);
   contract::EncodedReply dropped;
-  RespSink reply(unit.silent ? dropped : job.replies, unit.resp);
+  // What has happened elsewhere happens here, too.
+  const bool is_bounded = !unit.from_master && !unit.replayed;
+  WriterSink reply(unit.silent ? dropped : job.replies, unit.resp,
+                   is_bounded ? services_.data.bounds.transaction_bytes.load() : UINT64_MAX,
+                   overlay_);
   if (unit.from_master) {
     keys.never_expire();
     keys.keep_expired(false);
@@ -188,12 +192,13 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
     job.replies.truncate(mark);
     return outcome;
   }
-  const bool too_large = std::holds_alternative<TooLarge>(outcome);
+  const bool too_large = std::holds_alternative<TooLarge>(outcome) || reply.too_large();
   if (overlay_.failed() || too_large) {
     rollback(before);
     job.replies.truncate(mark);
-    reply.error(too_large ? contract::kTransactionTooLarge
-                          : contract::storage_error(overlay_.error()));
+    reply.error(!too_large ? contract::storage_error(overlay_.error())
+                : is_exec  ? contract::kTransactionTooLarge
+                           : contract::kOutOfMemory);
     overlay_.reset_outcome();
     restore_client(services_, job, unit);
     if (is_exec) watches_.unwatch(job.client->id);

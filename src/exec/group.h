@@ -17,6 +17,7 @@
 #include "src/exec/settling.h"
 #include "src/exec/watch_table.h"
 #include "src/exec/write_job.h"
+#include "src/exec/writer_sink.h"
 #include "src/types/keyspace.h"
 #include "storage/overlay.h"
 
@@ -123,7 +124,7 @@ class Group {
   // --- group_transaction.cc
   struct TransactionRun;
   Outcome run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
-                          contract::RespSink& reply);
+                          WriterSink& reply);
   void take_client(const WriteJob& job, Unit& unit);
   std::optional<Outcome> run_queued(TransactionRun& run, size_t index);
   Wish run_handler(TransactionRun& run, size_t index);

@@ -8,7 +8,6 @@
 namespace ingot::exec {
 
 using contract::QueuedCommand;
-using contract::RespSink;
 
 namespace {
 
@@ -30,7 +29,7 @@ struct Group::TransactionRun {
   WriteJob& job;
   const Refusals& refusals;
   types::KeyWriter& keys;
-  RespSink& reply;  // its commands may turn the client's replies on and off
+  WriterSink& reply;  // its commands may turn the client's replies on and off
   const bool has_client;
   const size_t changed_before;
   const size_t answered_before;
@@ -60,7 +59,7 @@ void Group::take_client(const WriteJob& job, Unit& unit) {
 }
 
 Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::KeyWriter& keys,
-                               RespSink& reply) {
+                               WriterSink& reply) {
   Unit& unit = job.units[job.next];
   Accounting accounting(services_, {.row = *unit.row,
                                     .command = *unit.command,
@@ -83,7 +82,7 @@ Outcome Group::run_transaction(WriteJob& job, const Refusals& refusals, types::K
       return Done{};
     }
   }
-  RespSink own_reply(job.replies, unit.resp);
+  WriterSink own_reply(job.replies, unit.resp, reply.bytes_max(), overlay_);
   TransactionRun run{.job = job,
                      .refusals = refusals,
                      .keys = keys,
@@ -137,6 +136,7 @@ std::optional<Outcome> Group::run_queued(TransactionRun& run, size_t index) {
                      .place = std::max(place, wish.place),
                      .holds = std::move(wish.holds)};
   }
+  if (run.reply.too_large()) return TooLarge{};
   if (overlay_.failed()) return Done{};
   if (contract::is_session(*queued.row)) {
     run.db = job.client->db;

@@ -117,6 +117,7 @@ class Session : public net::Handler,
   Step exec(const contract::QueuedCommand& queued);
   Step run_session(const contract::QueuedCommand& queued);
   bool watch_while_busy(const contract::QueuedCommand& queued);
+  bool may_subscribe(const contract::QueuedCommand& queued) const;
   Step block(const contract::QueuedCommand& queued);
   Step queue_write(Unit unit);
   void prefetch_behind_write(const contract::QueuedCommand& queued);

@@ -270,7 +270,11 @@ void Session::enqueue_in_multi(QueuedCommand queued) {
 Session::Step Session::route(const QueuedCommand& queued) {
   const CommandRow& row = *queued.row;
   if (contract::is_read(row)) return read(queued);
-  if (contract::is_session(row)) return run_session(queued);
+  if (contract::is_session(row)) {
+    if (may_subscribe(queued)) return run_session(queued);
+    reject(queued.row, contract::kOutOfMemory);
+    return Step::kTaken;
+  }
   if (is_exec(row)) return exec(queued);
   if (row.name == "watch") {
     if (client_->in_multi) {
@@ -329,6 +333,19 @@ bool Session::watch_while_busy(const QueuedCommand& queued) {
   assembling_slot_->done = true;
   submit_job();
   return true;
+}
+
+// What clients listen to is kept as their input is: all of it together is bounded.
+bool Session::may_subscribe(const QueuedCommand& queued) const {
+  const std::string_view name = queued.row->name;
+  if (!queued.row->pushes || !name.ends_with("subscribe") || name.ends_with("unsubscribe")) {
+    return true;
+  }
+  uint64_t bytes = client_->subscribed_bytes;
+  for (const std::string_view channel : std::span(queued.command->args).subspan(1)) {
+    bytes += channel.size() + contract::kSubscriptionBytes;
+  }
+  return connection_->may_hold_input(bytes);
 }
 
 // A job of its own: what came before is answered while it waits.

@@ -134,8 +134,9 @@ class SortedSetWriter {
   std::optional<ScoredMember> peek(End end);
   bool remove(std::string_view member);   // true when it was there
   void remove(const ScoredMember& read);  // one that has just been read: it is not looked up
-  // The last members of a large set, so many at most, from the last one on.
-  std::vector<ScoredMember> last(uint64_t count);
+  // The last members of a large set, so many at most, from the last one on; none behind the one
+  // with which they have more than `bytes_max` bytes.
+  std::vector<ScoredMember> last(uint64_t count, uint64_t bytes_max);
   // Members that stand next to each other and have just been read; cheaper than one by one.
   void remove(std::span<const ScoredMember> neighbours);
   // The same for the members of these ranks.

@@ -135,15 +135,17 @@ void SortedSetWriter::remove(const ScoredMember& read) {
   changed_ = true;
 }
 
-std::vector<ScoredMember> SortedSetWriter::last(uint64_t count) {
+std::vector<ScoredMember> SortedSetWriter::last(uint64_t count, uint64_t bytes_max) {
   std::vector<ScoredMember> found;
+  uint64_t bytes = 0;
   order().walk_from_last([&](std::string_view item, bool marked) {
     if (item.size() < kScoreBytes) return false;
     found.push_back(
         {.score = score_of(item, marked), .member = std::string(item.substr(kScoreBytes))});
-    return found.size() < count;
+    bytes += found.back().member.size();
+    return found.size() < count && bytes <= bytes_max;
   });
-  if (found.size() < count && !keys_.data().failed()) {
+  if (found.size() < count && bytes <= bytes_max && !keys_.data().failed()) {
     keys_.data().latch_error(corrupt_sorted_set());
   }
   return found;

@@ -69,6 +69,31 @@ def test_what_is_watched_is_bounded(engine):
         assert clients[0].call("WATCH", *(f"{key:060}" for key in range(10_000))) == OK
 
 
+def test_what_all_listen_to_is_bounded(engine):
+    """Each client had its bound, all of them together none."""
+    with limited(engine) as (server, memory):
+        clients = [server.client(timeout=30) for _ in range(16)]
+        refused = 0
+        for number, client in enumerate(clients):
+            for begin in range(0, 20_000, 2_000):
+                names = [f"{number}:{name}" for name in range(begin, begin + 2_000)]
+                reply = client.call("SUBSCRIBE", *names)
+                if reply.is_error():
+                    assert reply.value == OOM
+                    refused += 1
+                    continue
+                for _ in names[1:]:
+                    client.read()
+        print(f"{refused} of 160 were refused")
+        assert 0 < refused < 160
+        memory.check("320,000 channels")
+        # Small ones are always taken.
+        with server.client(timeout=30) as other:
+            assert not other.call("SUBSCRIBE", "news").is_error()
+            with server.client(timeout=30) as publisher:
+                assert publisher.call("PUBLISH", "news", "x").value == 1
+
+
 @pytest.mark.parametrize("command", [("APPEND", "grown"), ("RPUSH", "list")], ids=lambda c: c[0])
 def test_many_clients_with_open_transactions(engine, command):
     """All queues together are bounded, and small ones are always taken."""
