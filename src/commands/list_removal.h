@@ -13,8 +13,8 @@
 
 namespace ingot::commands {
 
-// Whether the writer does not take so many elements from one end itself. Requires no more than there
-// are.
+// Whether the writer does not take so many elements from one end itself. Requires no more than
+// there are.
 bool is_large_pop(types::KeyReader& keys, const types::Record& record, types::ListEnd end,
                   uint64_t count);
 
