@@ -98,7 +98,7 @@ void select(SessionContext& context, Args args) {
 void reset(SessionContext& context, Args) {
   contract::Client& client = context.client;
   client.in_multi = false;
-  client.multi_failed = false;
+  client.multi_failed = client.unwatched = false;
   client.queue.clear();
   client.queued = -1;
   context.server.unwatch(client.id);

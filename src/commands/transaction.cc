@@ -17,7 +17,7 @@ void discard(SessionContext& context, Args) {
   contract::Client& client = context.client;
   if (!client.in_multi) return context.reply.error("ERR DISCARD without MULTI");
   client.in_multi = false;
-  client.multi_failed = false;
+  client.multi_failed = client.unwatched = false;
   client.queue.clear();
   client.queued = -1;
   context.server.unwatch(client.id);

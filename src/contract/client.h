@@ -68,6 +68,7 @@ class Client {
   // MULTI
   bool in_multi = false;
   bool multi_failed = false;  // a command could not be queued: EXECABORT
+  bool unwatched = false;     // a WATCH was refused: to the next EXEC its keys have changed
   std::vector<QueuedCommand> queue;
 
   ReplyMode reply_mode = ReplyMode::kOn;

@@ -287,12 +287,13 @@ Session::Step Session::route(const QueuedCommand& queued) {
       bytes += contract::watched_bytes(key);
     }
     if (!connection_->may_hold_input(bytes)) {
+      client_->unwatched = true;
       reject(queued.row, contract::kOutOfMemory);
       return Step::kTaken;
     }
     watching_ = true;
   } else if (row.name == "unwatch") {
-    watching_ = false;
+    watching_ = client_->unwatched = false;
   } else if (contract::may_block(row)) {
     return block(queued);
   }
@@ -394,7 +395,7 @@ Session::Step Session::queue_write(Unit unit) {
 
 void Session::close_transaction() {
   client_->in_multi = false;
-  client_->multi_failed = false;
+  client_->multi_failed = client_->unwatched = false;
   client_->queue.clear();
   client_->queued.store(-1, std::memory_order_relaxed);
 }
@@ -416,6 +417,14 @@ Session::Step Session::exec(const QueuedCommand& queued) {
     if (client_->in_multi && watching_ && !idle()) return Step::kWait;  // WATCH first, then unwatch
     answer_at_once(queued, error);
     if (client_->in_multi) discard_transaction();
+    return Step::kTaken;
+  }
+  if (client_->unwatched) {
+    if (watching_ && !idle()) return Step::kWait;
+    contract::EncodedReply reply;
+    contract::RespSink(reply, client_->resp).null_array();
+    if (!silent()) answer(std::move(reply));
+    discard_transaction();
     return Step::kTaken;
   }
   bool all_reads = true;

@@ -55,6 +55,10 @@ def test_what_is_watched_is_bounded(engine):
                 refused += reply.is_error()
                 assert reply == OK or reply.value == OOM
         assert 0 < refused < 100
+        # Who has not heard of that must not go on as if it watched.
+        last = clients[-1].pipeline([("WATCH", *keys), ("MULTI",), ("SET", "k", "x"), ("EXEC",)])
+        assert last[0].value == OOM and last[3].value is None, last
+        assert clients[-1].pipeline([("MULTI",), ("EXISTS", "k"), ("EXEC",)])[2] == Reply("array", [Reply("integer", 0)])
         memory.check("a million keys to watch")
         # Small ones are always taken, and what was taken is heeded.
         assert other.call("WATCH", "k") == OK
