@@ -19,8 +19,6 @@ using types::Record;
 
 namespace {
 
-constexpr uint64_t kAlike = 64;
-
 // Labels go to the writer as what was taken, in their order.
 void note_label(data::SpillSort& taken, uint64_t label) {
   taken.add(types::item_of(label), {});
@@ -121,12 +119,6 @@ bool is_large_pop(types::KeyReader& keys, const Record& record, ListEnd end, uin
   if (count == 1 || !record.collection()) return false;
   ListReader list(keys.data(), record);
   const uint64_t first = end == ListEnd::kLeft ? 0 : list.length() - count;
-  // Of a few one tells: those of a list are alike, mostly.
-  if (count <= kAlike) {
-    std::string sample;
-    if (!list.get(first, &sample)) return false;
-    if (sample.size() * count <= contract::kPoppedBytesByWriter / 16) return false;
-  }
   uint64_t left = count;
   uint64_t bytes = 0;
   list.walk(first, [&](std::string_view element) {
