@@ -57,7 +57,7 @@ def test_data_of_a_newer_version_is_refused(engine):
     with ingot(engine) as server:
         server.kill()
         changed = sum(
-            patch_log(log, b"v\x04\x03\0\0\0", b"v\x04\x04\0\0\0")
+            patch_log(log, b"v\x04\x04\0\0\0", b"v\x04\x05\0\0\0")
             for log in sorted((server.directory / "ingot-data").glob("*.log"))
         )
         assert changed == 1, f"{changed} version records found"
