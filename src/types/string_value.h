@@ -1,7 +1,7 @@
 // What a string is on disk. Up to storage::kInlineStringMax bytes stand in the metadata record;
 // more are cut into chunks under a collection id, in place of which holes read as zero bytes. Once
 // chunked, a string stays so until it is overwritten: changing a part of it writes only the chunks
-// that it touches. They have storage::kStringChunkBytes, or few where the string is changed in
+// that it touches. They have storage::kStringChunkBytes, or 1 KB where the string is changed in
 // small parts (a bitmap, a log that is appended to): such a change is written with all of its
 // chunk.
 //
@@ -69,6 +69,7 @@ storage::Metadata::Collection add_chunked_string(KeyWriter& keys, std::string_vi
 void put_chunk(const PutElement& put, uint32_t number, std::string_view bytes);
 // The value of a chunk's record: replaces *out.
 void encode_chunk(std::string_view bytes, std::string* out);
+
 // Reads the chunks of one string with a cursor over its collection.
 class ChunkReader {
  public:

@@ -65,8 +65,9 @@ void walk_string(storage::Reader& data, const Record& record, uint64_t offset, u
   const Range range{offset, offset + bytes};
   const uint64_t first = offset / chunks.bytes;
   const uint64_t last = (range.end - 1) / chunks.bytes;
-  if ((last - first) * chunks.bytes >= kLookedUpBytes)
+  if ((last - first) * chunks.bytes >= kLookedUpBytes) {
     return walk_chunks(data, chunks, range, visit);
+  }
   std::string found;
   for (uint64_t number = first; number <= last; ++number) {
     if (!data.get(Space::kData, chunks.key_at(number * chunks.bytes), &found)) continue;
