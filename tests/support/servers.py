@@ -15,6 +15,7 @@ options that only Ingot knows are then left out. A server built with sanitizers
 (build/asan/ingot-server) fails the test, or the fixture, that removes it after a report.
 """
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -41,6 +42,8 @@ INGOT_ONLY_OPTIONS = (
     "engine", "cache-size", "max-disk", "min-free-disk", "ignore-redis-files", "bloom-bits", "compression",
     "compaction-threads", "compaction-rate", "backup-keep", "direct-reads", "inline-max-bytes", "reader-threads", "key-count",
 )  # fmt: skip
+# Of the last ports that were given out; the process' end gives them back, too.
+_ports_taken = collections.deque(maxlen=500)
 
 
 def ingot_binary():
@@ -62,11 +65,17 @@ def end_on_sigterm():
 
 
 def free_port():
-    """Below those that connections are given for themselves: one of them would have it when the server starts again."""
+    """Below those that connections are given for themselves: one of them would have it when the server starts again.
+
+    No other process that runs tests is given the same one, whether somebody listens there yet or not:
+    one test's server would answer the clients of the other's."""
     while True:
         port = random.SystemRandom().randrange(10_000, 32_000)
+        mark = socket.socket(socket.AF_UNIX)
         with contextlib.suppress(OSError), socket.socket() as probe:
+            mark.bind(f"\0ingot-test-port-{port}")
             probe.bind(("", port))
+            _ports_taken.append(mark)
             return port
 
 
