@@ -22,10 +22,12 @@ enum class Adding : uint8_t {
 };
 
 // What adding costs: the writer adds no more than `most` itself, because others have to wait; in
-// the place of one element so many could be written.
+// the place of one element so many could be written. `is_large`: the elements are, and would be
+// held some times over, but where they are written anew.
 struct AddingCost {
   uint64_t most;
   uint64_t written;
+  bool is_large = false;
 };
 
 // A collection is not written anew when it is so much larger that this costs more than it saves:
@@ -35,14 +37,15 @@ inline Adding way_of_adding(const contract::WriteContext& ctx, const types::Reco
                             uint64_t elements, const AddingCost& cost) {
   constexpr uint64_t kRewrittenMax = 16;
   constexpr uint64_t kRewrittenForMany = 64;
-  if (ctx.in_place || elements <= cost.most) return Adding::kInWriter;
+  if (ctx.in_place || (elements <= cost.most && !cost.is_large)) return Adding::kInWriter;
   const uint64_t rewritten = elements > contract::kRepeatedByWriter
                                  ? kRewrittenForMany
                                  : std::clamp(elements / cost.most, cost.written, kRewrittenMax);
   if (!record.collection() || record.collection()->count <= rewritten * elements) {
     return Adding::kAnew;
   }
-  return elements <= contract::kRepeatedByWriter ? Adding::kBeside : Adding::kInWriter;
+  const bool is_held = elements <= contract::kRepeatedByWriter && !cost.is_large;
+  return is_held ? Adding::kBeside : Adding::kInWriter;
 }
 
 // Stores what was made of the value of a key, if anything has changed.

@@ -157,8 +157,12 @@ std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string
     return change;
   };
   // With each of them a leaf of the order is written.
-  const Adding way = way_of_adding(ctx, set.record(), scores.size(),
-                                   {.most = contract::kScoredByWriter, .written = 16});
+  size_t bytes = 0;
+  for (size_t i = 0; i < members.size(); ++i) bytes += members[i].size();
+  const bool is_large = bytes > contract::kMemberBytesByWriter;
+  const Adding way = way_of_adding(
+      ctx, set.record(), scores.size(),
+      {.most = contract::kScoredByWriter, .written = is_large ? 2u : 16u, .is_large = is_large});
   if (way == Adding::kInWriter) return tell(add_singly(*set, members, scores, options));
   const auto kept = std::make_shared<const std::vector<double>>(std::move(scores));
   const types::SortedSetLimits limits = zset_limits(ctx);

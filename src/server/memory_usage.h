@@ -27,5 +27,7 @@ uint64_t system_memory_bytes();
 // freed them rests. After daemonize(). Does nothing without jemalloc.
 void set_memory_return(bool background_thread);
 void return_memory_now();
+// The same where the process has more than `limit_bytes` and much of that is free.
+void return_excess(const MemoryUsage& usage, uint64_t limit_bytes);
 
 }  // namespace ingot::server
