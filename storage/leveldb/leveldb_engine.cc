@@ -14,6 +14,7 @@
 
 #include "storage/leveldb/leveldb_cursor.h"
 #include "storage/leveldb/leveldb_status.h"
+#include "storage/leveldb/short_separators.h"
 #include "storage/log_end.h"
 #include "storage/log_files.h"
 
@@ -155,6 +156,7 @@ Status LeveldbEngine::open_database(const EngineOptions& options) {
     log(fmt::format("LevelDB cannot compress with {}; it uses snappy", compression));
   }
   leveldb::Options db_options;
+  db_options.comparator = short_separators();
   db_options.env = &env_;
   db_options.create_if_missing = true;
   // A log that is damaged before its end refuses to open rather than dropping what follows.

@@ -1,13 +1,17 @@
-// What LevelDB cannot do, and says.
+// What LevelDB cannot do, and says; and the keys in the indexes of its tables.
+#include <leveldb/comparator.h>
 #include <leveldb/db.h>
+#include <leveldb/slice.h>
 #include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "storage/leveldb/short_separators.h"
 #include "tests/storage/test_engine.h"
 
 namespace ingot::storage {
@@ -120,6 +124,34 @@ TEST_CASE("LevelDB: what stands in a damaged block is an error, and not passed o
     }
   }
   CHECK(errors > 0);
+}
+
+TEST_CASE("LevelDB: what stands between two keys in an index is short") {
+  const auto between = [](std::string start, const std::string& limit) {
+    short_separators()->FindShortestSeparator(&start, limit);
+    return start;
+  };
+  const std::string tail(1000, 'x');
+  CHECK(between("k1" + tail, "k2" + tail) == "k2");
+  CHECK(between("k1" + tail, "k2") == "k1y");
+  CHECK(between("k1\xff\xff" + tail, "k2") == "k1\xff\xffy");
+  CHECK(between("k1\xff\xff", "k2") == "k1\xff\xff");
+  CHECK(between("k1" + tail, "k7") == "k2");
+  CHECK(between("k", "k1") == "k");
+
+  std::mt19937 random(1);
+  const auto make = [&] {
+    std::string key(random() % 6, '\0');
+    for (char& byte : key) byte = "\x00\x01\x02\xfe\xff"[random() % 5];
+    return key;
+  };
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string start = make();
+    const std::string limit = make();
+    if (start >= limit) continue;
+    const std::string found = between(start, limit);
+    REQUIRE((start <= found && found < limit && found.size() <= start.size()));
+  }
 }
 
 }  // namespace ingot::storage
