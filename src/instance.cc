@@ -493,7 +493,7 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
 void Instance::sample() {
   const server::MemoryUsage memory = server::memory_usage();
   server::take_sample(services_->data, *net_, memory);
-  server::return_excess(memory, memory_limit_);
+  excess_.look_at(memory, memory_limit_);
   record_bytes_ =
       server::record_bytes_now(*config_.settings(), memory_limit_,
                                {.allocated_bytes = memory.used,

@@ -28,6 +28,7 @@
 #include "src/server/client_eviction.h"
 #include "src/server/departure.h"
 #include "src/server/memory_limit.h"
+#include "src/server/memory_usage.h"
 #include "src/server/oom_score.h"
 #include "src/server/saver.h"
 #include "src/settings/config.h"
@@ -136,7 +137,8 @@ class Instance : public contract::RunningServer {
   std::string executable_;
   uint64_t startup_bytes_ = 0;  // of memory, when all was open
   std::atomic<uint64_t> memory_limit_{0};
-  uint64_t record_bytes_ = 0;  // on the sampler's thread
+  uint64_t record_bytes_ = 0;    // on the sampler's thread
+  server::ExcessReturn excess_;  // on the sampler's thread
 
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;

@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
+#include "src/commands/element_reply.h"
 #include "src/contract/context.h"
 #include "src/contract/thresholds.h"
 #include "src/data/piece_source.h"
@@ -51,6 +53,47 @@ void draw_few(storage::Reader& data, uint64_t wanted, const DrawOne& draw, const
       return data.latch_error({storage::Status::Code::kCorruption, "a collection lacks members"});
     }
   }
+}
+
+// Takes some of `of` elements that it is asked about one after another: exactly `wanted` at the
+// end, each set of them with equal chance.
+class Sample {
+ public:
+  Sample(uint64_t wanted, uint64_t of) : wanted_(wanted), left_(of), random_(dice()()) {}
+  bool takes() {
+    if (left_ == 0 || random_() % left_-- >= wanted_) return false;
+    --wanted_;
+    return true;
+  }
+
+ private:
+  uint64_t wanted_;
+  uint64_t left_;
+  Random random_;  // not dice(): the thread may change meanwhile
+};
+
+// Whether so many of a large collection's elements are rather sampled than drawn one by one.
+inline bool is_sampled(uint64_t wanted, uint64_t of) {
+  constexpr uint64_t kStepsOfADraw = 64;
+  return wanted > of / 3 || (wanted > contract::kHeldElements && wanted > of / kStepsOfADraw);
+}
+
+// Answers `wanted` of the `of` elements in a collection's table, behind the header, in the order in
+// which they stand: `write(key, value, reply)` writes one. It may run later, as WriteElement.
+template <typename Write>
+void reply_sample(contract::ReadContext& ctx, storage::CollectionId id, uint64_t wanted,
+                  uint64_t of, Write write) {
+  reply_elements(
+      ctx,
+      {.space = storage::Space::kData,
+       .lower = storage::collection_begin(id),
+       .upper = storage::collection_end(id)},
+      of,
+      [sample = Sample(wanted, of), write = std::move(write)](
+          std::string_view key, std::string_view value, contract::ReplySink& reply) mutable {
+        if (sample.takes()) write(key, value, reply);
+        return uint64_t{1};
+      });
 }
 
 // Writes `count` elements. Not always on the same thread, one call at a time.

@@ -49,16 +49,11 @@ struct Source {
 // Every field, or `wanted` of them in the order in which they stand, each set with equal chance.
 void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted) {
   ReadContext& ctx = source.ctx;
-  // Takes a field with the chance that exactly `wanted` are taken at the end.
-  auto takes = [wanted, left = source.length, random = Random(dice()())]() mutable {
-    if (left == 0 || random() % left-- >= wanted) return false;
-    --wanted;
-    return true;
-  };
+  Sample sample(wanted, source.length);
   announce(ctx.reply, request, wanted);
   if (!source.hash.is_large()) {
     return source.hash.walk([&](std::string_view field, const FieldValue& value) {
-      if (takes()) write_field(ctx.reply, request.with_values, field, value.bytes);
+      if (sample.takes()) write_field(ctx.reply, request.with_values, field, value.bytes);
       return true;
     });
   }
@@ -67,12 +62,13 @@ void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted)
                   .lower = storage::collection_begin(source.id()),
                   .upper = storage::collection_end(source.id())},
                  source.length,
-                 [takes, now_ms = ctx.keys.expired_by_ms(), with_values = request.with_values](
+                 [sample, now_ms = ctx.keys.expired_by_ms(), with_values = request.with_values](
                      std::string_view key, std::string_view stored, ReplySink& reply) mutable {
                    FieldValue value;
                    if (!types::decode_field_value(stored, &value)) value = {};
                    if (!value.is_alive(now_ms)) return uint64_t{0};
-                   if (takes()) write_field(reply, with_values, types::member_of(key), value.bytes);
+                   if (sample.takes())
+                     write_field(reply, with_values, types::member_of(key), value.bytes);
                    return uint64_t{1};
                  });
 }
@@ -156,8 +152,7 @@ void hrandfield(ReadContext& ctx, Args args) {
   if (request->count == 0) return ctx.reply.array(0);
   if (request->repeats()) return reply_repeating(source, *request);
   const uint64_t wanted = std::min(request->size(), source.length);
-  if (!hash->is_large() || !source.is_fresh() || wanted > contract::kHeldElements ||
-      wanted > source.length / 3) {
+  if (!hash->is_large() || !source.is_fresh() || is_sampled(wanted, source.length)) {
     return reply_distinct(source, *request, wanted);
   }
   if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;

@@ -105,6 +105,7 @@ void keys(ReadContext& ctx, Args args) {
       continue;
     }
     found.add(walk.key());
+    if (!ctx.reply.may_hold(found.bytes())) return;
   }
   if (!ctx.view || found.bytes() <= contract::kHeldToCountBytes) return found.reply_to(ctx.reply);
   ctx.reply.array(count);

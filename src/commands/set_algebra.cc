@@ -85,7 +85,7 @@ void reply_result(ReadContext& ctx, Args args, Operation operation) {
     }
     members.emplace_back(types::member_of_element(element));
     bytes += members.back().size() + sizeof(std::string);
-    return true;
+    return ctx.reply.may_hold(bytes);
   });
   ctx.reply.set(count);
   if (count > members.size()) return stream_members(ctx, combination);

@@ -30,10 +30,9 @@ std::vector<std::string> draw_distinct(storage::Reader& data, SetReader& set, ui
   std::vector<std::string> members;
   const uint64_t size = set.size();
   if (!set.is_large() || wanted > size / 3) {
-    uint64_t left = size;
+    Sample sample(wanted, size);
     set.walk([&](std::string_view member) {
-      // Takes a member with the chance that exactly `wanted` are taken at the end.
-      if (left != 0 && dice()() % left-- < wanted - members.size()) members.emplace_back(member);
+      if (sample.takes()) members.emplace_back(member);
       return members.size() < wanted;
     });
     return members;
@@ -70,6 +69,21 @@ void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint
       [&] { return repeated_draw(set, record); }, [&](uint64_t draws) { ctx.reply.array(draws); });
 }
 
+void reply_of_large(ReadContext& ctx, SetReader& set, const Record& record, uint64_t wanted) {
+  if (is_sampled(wanted, set.size())) {
+    ctx.reply.array(wanted);
+    return reply_sample(ctx, record.collection()->id, wanted, set.size(),
+                        [](std::string_view key, std::string_view, ReplySink& reply) {
+                          reply.bulk(types::member_of(key));
+                        });
+  }
+  if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
+  ctx.reply.array(wanted);
+  draw_few(
+      ctx.keys.data(), wanted, [&](std::string* member) { return set.random(dice(), member); },
+      [&](const std::string& member) { ctx.reply.bulk(member); });
+}
+
 void srandmember(ReadContext& ctx, Args args) {
   if (args.size() > 3) return ctx.reply.error(contract::error::kSyntax);
   const auto request = read_draw_request(ctx.reply, args, {});
@@ -84,10 +98,7 @@ void srandmember(ReadContext& ctx, Args args) {
   }
   if (request->repeats()) return reply_repeated(ctx, *set, set.record(), request->size());
   const uint64_t wanted = std::min(request->size(), set->size());
-  if (wanted > contract::kDrawnOnIoThread && set->is_large() &&
-      !ctx.keys.data().begin_walk(wanted)) {
-    return;
-  }
+  if (set->is_large()) return reply_of_large(ctx, *set, set.record(), wanted);
   const std::vector<std::string> members = draw_distinct(ctx.keys.data(), *set, wanted);
   ctx.reply.array(members.size());
   for (const std::string& member : members) ctx.reply.bulk(member);
@@ -159,10 +170,10 @@ void pop_many(WriteContext& ctx, std::string_view name, const Record& record, ui
           }
           return types::BuiltValue{};
         }
-        uint64_t left = set.size();
+        Sample sample(count, set.size());
         types::BuiltValue built =
             types::rest_of_set(keys.data(), from, limits, put, [&](std::string_view member) {
-              if (left == 0 || dice()() % left-- >= count - taken.size()) return false;
+              if (!sample.takes()) return false;
               taken.add(next_place(taken), member);
               return true;
             });

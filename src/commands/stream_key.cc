@@ -28,13 +28,17 @@ struct Held {
 };
 
 // Holds at most `held_max` entries of the range; those behind are only counted.
-Held hold_entries(const StreamReader& stream, const StreamRange& range, uint64_t count,
-                  bool reverse, size_t held_max) {
+Held hold_entries(ReplySink& reply, const StreamReader& stream, const StreamRange& range,
+                  uint64_t count, bool reverse, size_t held_max) {
   Held held;
+  size_t bytes = 0;
   stream.walk(range.first, range.last, reverse, [&](StreamId id, const StreamFields& fields) {
-    if (held.count < held_max) held.entries.emplace_back(id, fields.packed());
+    if (held.count < held_max) {
+      held.entries.emplace_back(id, fields.packed());
+      bytes += fields.packed().size();
+    }
     held.last = id;
-    return ++held.count != count;
+    return ++held.count != count && reply.may_hold(bytes);
   });
   return held;
 }
@@ -93,8 +97,8 @@ void reply_entries(contract::ReadContext& ctx, const StreamReader& stream, const
     return;
   }
   const bool streams = ctx.view != nullptr && stream.is_large();
-  const Held held =
-      hold_entries(stream, range, count, reverse, streams ? contract::kHeldElements : SIZE_MAX);
+  const Held held = hold_entries(ctx.reply, stream, range, count, reverse,
+                                 streams ? contract::kHeldElements : SIZE_MAX);
   ctx.reply.array(held.count);
   if (held.count == held.entries.size()) return reply_held(ctx.reply, held);
   const std::string begin = storage::collection_begin(stream.id());
@@ -113,7 +117,7 @@ void reply_entries(contract::ReadContext& ctx, const StreamReader& stream, const
 
 void reply_entries(contract::WriteContext& ctx, const StreamReader& stream,
                    const StreamRange& range, uint64_t count) {
-  const Held held = hold_entries(stream, range, count, false, SIZE_MAX);
+  const Held held = hold_entries(ctx.reply, stream, range, count, false, SIZE_MAX);
   ctx.reply.array(held.count);
   reply_held(ctx.reply, held);
 }

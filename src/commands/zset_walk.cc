@@ -32,36 +32,7 @@ void announce(ReplySink& reply, bool with_scores, uint64_t members) {
   reply.array(with_scores && reply.version() == 2 ? 2 * members : members);
 }
 
-// `wanted` different members, each set of them with equal chance; fewer only after a failure.
-std::vector<ScoredMember> draw_distinct(storage::Reader& data, SortedSetReader& set,
-                                        uint64_t wanted) {
-  std::vector<ScoredMember> members;
-  const uint64_t size = set.size();
-  if (!set.is_large() || wanted > size / 3) {
-    uint64_t left = size;
-    set.walk([&](std::string_view member, double score) {
-      // Takes a member with the chance that exactly `wanted` are taken at the end.
-      if (left != 0 && dice()() % left-- < wanted - members.size()) {
-        members.push_back({.score = score, .member = std::string(member)});
-      }
-      return members.size() < wanted;
-    });
-    return members;
-  }
-  ScoredMember member;
-  draw_few(
-      data, wanted,
-      [&](std::string* name) {
-        const bool is_drawn = set.random(dice(), &member);
-        *name = member.member;
-        return is_drawn;
-      },
-      [&](const std::string&) { members.push_back(member); });
-  return members;
-}
-
-Draw repeated_draw(storage::Reader& reader, SortedSetReader& set, const Record& record,
-                   bool scores) {
+Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
   if (set.is_large()) {
     const storage::CollectionId id = record.collection()->id;
     return
@@ -75,20 +46,58 @@ Draw repeated_draw(storage::Reader& reader, SortedSetReader& set, const Record& 
           }
         };
   }
-  return [members = draw_distinct(reader, set, set.size()), scores](
-             storage::Reader&, uint64_t count, ReplySink& reply) {
-    for (; count > 0 && !members.empty(); --count) {
-      write_member(reply, scores, members[dice()() % members.size()]);
-    }
-  };
+  std::vector<ScoredMember> members;
+  set.walk([&](std::string_view member, double score) {
+    members.push_back({.score = score, .member = std::string(member)});
+    return true;
+  });
+  return
+      [members = std::move(members), scores](storage::Reader&, uint64_t count, ReplySink& reply) {
+        for (; count > 0 && !members.empty(); --count) {
+          write_member(reply, scores, members[dice()() % members.size()]);
+        }
+      };
 }
 
 void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t count,
                     bool scores) {
   reply_draws(
       ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
-      [&] { return repeated_draw(ctx.keys.data(), set, record, scores); },
+      [&] { return repeated_draw(set, record, scores); },
       [&](uint64_t draws) { announce(ctx.reply, scores, draws); });
+}
+
+// `wanted` different members, each set of them with equal chance.
+void reply_distinct(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t wanted,
+                    bool scores) {
+  announce(ctx.reply, scores, wanted);
+  if (!set.is_large()) {
+    Sample sample(wanted, set.size());
+    return set.walk([&](std::string_view member, double score) {
+      if (sample.takes()) {
+        write_member(ctx.reply, scores, {.score = score, .member = std::string(member)});
+      }
+      return true;
+    });
+  }
+  if (is_sampled(wanted, set.size())) {
+    return reply_sample(ctx, record.collection()->id, wanted, set.size(),
+                        [scores](std::string_view key, std::string_view stored, ReplySink& reply) {
+                          ScoredMember member{.member = std::string(types::member_of(key))};
+                          (void)types::decode_score(stored, &member.score);
+                          write_member(reply, scores, member);
+                        });
+  }
+  if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
+  ScoredMember member;
+  draw_few(
+      ctx.keys.data(), wanted,
+      [&](std::string* name) {
+        const bool is_drawn = set.random(dice(), &member);
+        *name = member.member;
+        return is_drawn;
+      },
+      [&](const std::string&) { write_member(ctx.reply, scores, member); });
 }
 
 void zrandmember(ReadContext& ctx, Args args) {
@@ -104,14 +113,7 @@ void zrandmember(ReadContext& ctx, Args args) {
   }
   const bool scores = request->with_values;
   if (request->repeats()) return reply_repeated(ctx, *set, set.record(), request->size(), scores);
-  const uint64_t wanted = std::min(request->size(), set->size());
-  if (wanted > contract::kDrawnOnIoThread && set->is_large() &&
-      !ctx.keys.data().begin_walk(wanted)) {
-    return;
-  }
-  const auto members = draw_distinct(ctx.keys.data(), *set, wanted);
-  announce(ctx.reply, scores, members.size());
-  for (const ScoredMember& member : members) write_member(ctx.reply, scores, member);
+  reply_distinct(ctx, *set, set.record(), std::min(request->size(), set->size()), scores);
 }
 
 void reply_scan(ReplySink& reply, uint64_t cursor, const std::vector<ScoredMember>& members,

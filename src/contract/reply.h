@@ -46,6 +46,9 @@ class ReplySink {
   virtual int version() const = 0;  // 2 or 3: HELLO and DEBUG PROTOCOL ask
   // For those who keep replies whole and take no stream(): how much they keep. 0: streams are fine.
   virtual uint64_t keeps_bytes_max() const { return 0; }
+  // Whether the reply may have so many bytes more, which its command holds already. If not it is
+  // refused whatever else comes, and reads fail.
+  virtual bool may_hold(uint64_t /*bytes*/) { return true; }
   // HELLO: what follows is encoded in the new version. Means nothing to a sink that does not
   // encode.
   virtual void set_version(int) {}

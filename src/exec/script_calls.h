@@ -32,6 +32,7 @@ class BoundedSink : public contract::RespSink {
   void stream(contract::Stream body) override;
   void elements(std::unique_ptr<net::BodySource> body) override;
   uint64_t keeps_bytes_max() const override { return bytes_max_; }
+  bool may_hold(uint64_t bytes) override { return has_room(bytes); }
 
   bool too_large() const { return too_large_; }
 

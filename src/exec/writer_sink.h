@@ -22,9 +22,13 @@ class WriterSink : public contract::RespSink {
         data_(data) {}
 
   void bulk(std::string_view bytes) override {
-    if (out_.bytes.size() - begin_ + bytes.size() <= bytes_max_) return RespSink::bulk(bytes);
+    if (may_hold(bytes.size())) RespSink::bulk(bytes);
+  }
+  bool may_hold(uint64_t bytes) override {
+    if (out_.bytes.size() - begin_ + bytes <= bytes_max_) return true;
     too_large_ = true;
     data_.latch_error({storage::Status::Code::kInvalid, "a reply is too large"});
+    return false;
   }
 
   bool too_large() const { return too_large_; }

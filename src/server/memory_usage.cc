@@ -35,6 +35,16 @@ unsigned arenas() {
   return count;
 }
 
+// How long free pages wait before they go back.
+void set_decay(ssize_t wait_ms) {
+  if (mallctl == nullptr) return;
+  mallctl("arenas.dirty_decay_ms", nullptr, nullptr, &wait_ms, sizeof wait_ms);
+  for (unsigned arena = 0; arena < arenas(); ++arena) {
+    const std::string name = "arena." + std::to_string(arena) + ".dirty_decay_ms";
+    mallctl(name.c_str(), nullptr, nullptr, &wait_ms, sizeof wait_ms);
+  }
+}
+
 uint64_t page_bytes() {
   static const long bytes = sysconf(_SC_PAGESIZE);
   return static_cast<uint64_t>(bytes);
@@ -94,12 +104,7 @@ std::string allocator_report() {
 
 void set_memory_return(bool background_thread) {
   if (mallctl == nullptr) return;
-  ssize_t wait_ms = kReturnAfterMs;
-  mallctl("arenas.dirty_decay_ms", nullptr, nullptr, &wait_ms, sizeof wait_ms);
-  for (unsigned arena = 0; arena < arenas(); ++arena) {
-    std::string name = "arena." + std::to_string(arena) + ".dirty_decay_ms";
-    mallctl(name.c_str(), nullptr, nullptr, &wait_ms, sizeof wait_ms);
-  }
+  set_decay(kReturnAfterMs);
   mallctl("background_thread", nullptr, nullptr, &background_thread, sizeof background_thread);
 }
 
@@ -110,12 +115,15 @@ void return_memory_now() {
   mallctl(name.c_str(), nullptr, nullptr, nullptr, 0);
 }
 
-// A command that makes and frees 100 MB leaves as much behind in the time that it waits.
-void return_excess(const MemoryUsage& usage, uint64_t limit_bytes) {
+void ExcessReturn::look_at(const MemoryUsage& usage, uint64_t limit_bytes) {
   const uint64_t free =
       usage.allocator_resident - std::min(usage.allocator_resident, usage.allocator_active);
   if (usage.resident > limit_bytes + limit_bytes / 4 && free > limit_bytes / 4) {
+    if (eager_looks_ == 0) set_decay(0);
+    eager_looks_ = kEagerLooks;
     return_memory_now();
+  } else if (eager_looks_ > 0 && --eager_looks_ == 0) {
+    set_decay(kReturnAfterMs);
   }
 }
 

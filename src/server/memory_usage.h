@@ -27,7 +27,16 @@ uint64_t system_memory_bytes();
 // freed them rests. After daemonize(). Does nothing without jemalloc.
 void set_memory_return(bool background_thread);
 void return_memory_now();
-// The same where the process has more than `limit_bytes` and much of that is free.
-void return_excess(const MemoryUsage& usage, uint64_t limit_bytes);
+
+// Unused pages do not wait where the process has more than its memory limit and much of that is
+// free: who makes and frees 100 MB again and again would leave as much beside it. One thread.
+class ExcessReturn {
+ public:
+  void look_at(const MemoryUsage& usage, uint64_t limit_bytes);
+
+ private:
+  static constexpr int kEagerLooks = 10;
+  int eager_looks_ = 0;  // so many more, unless there is too much again
+};
 
 }  // namespace ingot::server
