@@ -67,8 +67,9 @@ void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted)
                    FieldValue value;
                    if (!types::decode_field_value(stored, &value)) value = {};
                    if (!value.is_alive(now_ms)) return uint64_t{0};
-                   if (sample.takes())
+                   if (sample.takes()) {
                      write_field(reply, with_values, types::member_of(key), value.bytes);
+                   }
                    return uint64_t{1};
                  });
 }
@@ -152,7 +153,9 @@ void hrandfield(ReadContext& ctx, Args args) {
   if (request->count == 0) return ctx.reply.array(0);
   if (request->repeats()) return reply_repeating(source, *request);
   const uint64_t wanted = std::min(request->size(), source.length);
-  if (!hash->is_large() || !source.is_fresh() || is_sampled(wanted, source.length)) {
+  // Values may be large: many are streamed, however long the walk.
+  if (!hash->is_large() || !source.is_fresh() || wanted > contract::kHeldElements ||
+      is_sampled(wanted, source.length)) {
     return reply_distinct(source, *request, wanted);
   }
   if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;

@@ -156,7 +156,7 @@ std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string
     if (change.changes != 0) ctx.keys.notify(types::notify::kZset, "zadd", ctx.db, key);
     return change;
   };
-  // With each of them a leaf of the order is written.
+  // With each of them a leaf of the order is written, and large ones are held some times over.
   size_t bytes = 0;
   for (size_t i = 0; i < members.size(); ++i) bytes += members[i].size();
   const bool is_large = bytes > contract::kMemberBytesByWriter;

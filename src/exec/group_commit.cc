@@ -151,7 +151,7 @@ Status Group::commit(storage::Durability durability) {
   INGOT_CHECK(effects_.watched.empty() && !effects_.unwatch);
   taken_ = {};
   overlay_.clear();
-  // It keeps the memory that it once needed.
+  // A batch keeps the memory that it once needed.
   constexpr size_t kKeptBytes = 1 << 20;
   if (batch_->bytes() > kKeptBytes) batch_ = services_.data.store.engine().new_batch();
   adopted_.reset();
