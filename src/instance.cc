@@ -42,18 +42,6 @@ namespace ingot {
 namespace {
 
 constexpr int kStopGraceMs = 1000;
-// Files that are no client's: tables, logs, sockets. With fewer than the least no engine works.
-constexpr uint64_t kReservedFilesMin = 96;
-constexpr uint64_t kReservedFiles = 512;
-
-// How many clients there may be of `wanted`: what they leave is the engine's, which would refuse
-// writes until a restart without it. Raises the limit of open files.
-uint64_t clients_that_fit(uint64_t wanted) {
-  const uint64_t files = server::raise_file_limit(wanted + kReservedFiles);
-  if (files >= wanted + kReservedFiles) return wanted;
-  return files - std::min(files, std::clamp(files / 2, kReservedFilesMin, kReservedFiles));
-}
-
 int64_t system_now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -140,16 +128,16 @@ std::optional<std::string> Instance::open(const std::function<void()>& before_cl
   users_ = std::make_unique<access::Users>(families);
   if (auto error = access::set_up_users(*users_, *settings)) return error;
   server::set_memory_return(settings->jemalloc_bg_thread);
-  if (const uint64_t fit = clients_that_fit(settings->maxclients); fit == 0) {
+  if (const uint64_t fit = server::clients_that_fit(settings->maxclients); fit == 0) {
     return fmt::format(
         "Your current 'ulimit -n' is not enough for the server to start. Please increase your open "
         "file limit to at least {}. Exiting.",
-        settings->maxclients + kReservedFiles);
+        settings->maxclients + server::kReservedFiles);
   } else if (fit < settings->maxclients) {
     metrics::log::warning(
         "maxclients has been reduced from {} to {} to compensate for low ulimit. If you need "
         "higher maxclients increase 'ulimit -n' to {}.",
-        settings->maxclients, fit, settings->maxclients + kReservedFiles);
+        settings->maxclients, fit, settings->maxclients + server::kReservedFiles);
     config_.set_maxclients(static_cast<unsigned>(fit));
     settings = config_.settings();
   }
@@ -449,7 +437,7 @@ std::optional<settings::Refusal> Instance::apply_network(const settings::Setting
 std::optional<settings::Refusal> Instance::apply(const settings::Settings& before,
                                                  const settings::Settings& after) {
   if (after.maxclients > before.maxclients) {
-    if (const uint64_t fit = clients_that_fit(after.maxclients); fit < after.maxclients) {
+    if (const uint64_t fit = server::clients_that_fit(after.maxclients); fit < after.maxclients) {
       return settings::Refusal{"maxclients",
                                fmt::format("The operating system is not able to handle the "
                                            "specified number of clients, try with {}",

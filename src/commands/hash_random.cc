@@ -155,7 +155,7 @@ void hrandfield(ReadContext& ctx, Args args) {
   const uint64_t wanted = std::min(request->size(), source.length);
   // Values may be large: many are streamed, however long the walk.
   if (!hash->is_large() || !source.is_fresh() || wanted > contract::kHeldElements ||
-      is_sampled(wanted, source.length)) {
+      wanted > source.length / 3) {
     return reply_distinct(source, *request, wanted);
   }
   if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;

@@ -22,8 +22,8 @@ enum class Adding : uint8_t {
 };
 
 // What adding costs: the writer adds no more than `most` itself, because others have to wait; in
-// the place of one element so many could be written. `is_large`: the elements are, and would be
-// held some times over, but where they are written anew.
+// the place of one element so many could be written. `is_large`: the elements are, however few, and
+// it would hold them some times over.
 struct AddingCost {
   uint64_t most;
   uint64_t written;
@@ -37,15 +37,18 @@ inline Adding way_of_adding(const contract::WriteContext& ctx, const types::Reco
                             uint64_t elements, const AddingCost& cost) {
   constexpr uint64_t kRewrittenMax = 16;
   constexpr uint64_t kRewrittenForMany = 64;
-  if (ctx.in_place || (elements <= cost.most && !cost.is_large)) return Adding::kInWriter;
+  constexpr uint64_t kRewrittenForLarge = 2;
+  if (ctx.in_place) return Adding::kInWriter;
+  const uint64_t there = record.collection() ? record.collection()->count : 0;
+  if (elements <= cost.most) {
+    const bool is_anew = cost.is_large && there <= kRewrittenForLarge * elements;
+    return is_anew ? Adding::kAnew : Adding::kInWriter;
+  }
   const uint64_t rewritten = elements > contract::kRepeatedByWriter
                                  ? kRewrittenForMany
                                  : std::clamp(elements / cost.most, cost.written, kRewrittenMax);
-  if (!record.collection() || record.collection()->count <= rewritten * elements) {
-    return Adding::kAnew;
-  }
-  const bool is_held = elements <= contract::kRepeatedByWriter && !cost.is_large;
-  return is_held ? Adding::kBeside : Adding::kInWriter;
+  if (there <= rewritten * elements) return Adding::kAnew;
+  return elements <= contract::kRepeatedByWriter ? Adding::kBeside : Adding::kInWriter;
 }
 
 // Stores what was made of the value of a key, if anything has changed.

@@ -76,15 +76,16 @@ void reply_result(ReadContext& ctx, Args args, Operation operation) {
   const auto combination = open_sources(ctx, args.subspan(1), operation);
   if (!combination) return;
   std::vector<std::string> members;
-  size_t bytes = 0;
+  size_t bytes = 0;  // of the members
   uint64_t count = 0;
   combination->walk(ctx.keys.data(), {}, [&](std::string_view element, double) {
     ++count;
-    if (ctx.view && bytes > contract::kHeldToCountBytes) {  // only counted, for the header
+    const size_t held = bytes + members.size() * sizeof(std::string);
+    if (ctx.view && held > contract::kHeldToCountBytes) {  // only counted, for the header
       return true;
     }
     members.emplace_back(types::member_of_element(element));
-    bytes += members.back().size() + sizeof(std::string);
+    bytes += members.back().size();
     return ctx.reply.may_hold(bytes);
   });
   ctx.reply.set(count);

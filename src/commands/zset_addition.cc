@@ -159,10 +159,10 @@ std::optional<data::Change> add_members(contract::WriteContext& ctx, std::string
   // With each of them a leaf of the order is written, and large ones are held some times over.
   size_t bytes = 0;
   for (size_t i = 0; i < members.size(); ++i) bytes += members[i].size();
-  const bool is_large = bytes > contract::kMemberBytesByWriter;
-  const Adding way = way_of_adding(
-      ctx, set.record(), scores.size(),
-      {.most = contract::kScoredByWriter, .written = is_large ? 2u : 16u, .is_large = is_large});
+  const Adding way = way_of_adding(ctx, set.record(), scores.size(),
+                                   {.most = contract::kScoredByWriter,
+                                    .written = 16,
+                                    .is_large = bytes > contract::kMemberBytesByWriter});
   if (way == Adding::kInWriter) return tell(add_singly(*set, members, scores, options));
   const auto kept = std::make_shared<const std::vector<double>>(std::move(scores));
   const types::SortedSetLimits limits = zset_limits(ctx);

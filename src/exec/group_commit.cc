@@ -152,7 +152,7 @@ Status Group::commit(storage::Durability durability) {
   taken_ = {};
   overlay_.clear();
   // A batch keeps the memory that it once needed.
-  constexpr size_t kKeptBytes = 1 << 20;
+  constexpr size_t kKeptBytes = 4 << 20;
   if (batch_->bytes() > kKeptBytes) batch_ = services_.data.store.engine().new_batch();
   adopted_.reset();
   followed_bytes_ = 0;

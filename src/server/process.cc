@@ -56,6 +56,13 @@ uint64_t raise_file_limit(uint64_t wanted) {
   return limit.rlim_cur;
 }
 
+uint64_t clients_that_fit(uint64_t wanted) {
+  constexpr uint64_t kLeast = 96;  // with fewer no engine works
+  const uint64_t files = raise_file_limit(wanted + kReservedFiles);
+  if (files >= wanted + kReservedFiles) return wanted;
+  return files - std::min(files, std::clamp(files / 2, kLeast, kReservedFiles));
+}
+
 MainThreadTimes main_thread_times() {
   std::ifstream file(fmt::format("/proc/self/task/{}/stat", getpid()));
   std::string line;

@@ -15,6 +15,11 @@ void remove_pidfile(const std::string& path);
 // Raises the limit of open files as far as it goes without privileges (the engine keeps every table
 // open), and to `wanted` if that is more and allowed. Answers what it is now.
 uint64_t raise_file_limit(uint64_t wanted);
+// Files that are no client's: tables, logs, sockets.
+inline constexpr uint64_t kReservedFiles = 512;
+// How many clients there may be of `wanted`: what they leave is the engine's, which would refuse
+// writes until a restart without it. Raises the limit of open files. Any thread.
+uint64_t clients_that_fit(uint64_t wanted);
 // Of the thread that started the program, which rests while it serves.
 struct MainThreadTimes {
   double system_s = 0;
