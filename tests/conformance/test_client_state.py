@@ -272,6 +272,7 @@ def test_who_kills_itself_in_a_transaction(empty_pair, target):
     """A difference: Redis ends in the midst of the reply."""
     def run(server, is_redis):
         with server.client() as client, server.client() as other:
+            other.call("PING")  # it is known by then
             me = client.call("CLIENT", "ID").value
             words = {"ID": ("ID", me, "SKIPME", "no"), "TYPE": ("TYPE", "normal", "SKIPME", "no"), "address": (client.local_address(),)}[target]
             replies = client.pipeline([("MULTI",), ("SET", "k", 1), ("CLIENT", "KILL", *words), ("INCR", "k"), ("EXEC",), ("SET", "k", 9)])
