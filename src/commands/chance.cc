@@ -1,6 +1,8 @@
 // The thread's random generator, and draws that are streamed when there are many.
 #include "src/commands/chance.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "src/contract/args.h"
+#include "src/types/member_table.h"
 
 namespace ingot::commands {
 namespace {
@@ -45,24 +48,62 @@ Random& dice() {
   return random;
 }
 
-std::unique_ptr<net::BodySource> stream_draws(contract::ReadContext& ctx, uint64_t count,
-                                              Draw draw) {
+bool DrawnOnce::is_new(storage::Reader& data, std::string_view name) {
+  constexpr int kFruitlessMax = 1000;
+  if (hashes_.insert(XXH3_64bits_withSeed(name.data(), name.size(), seed_)).second) {
+    fruitless_ = 0;
+    return true;
+  }
+  if (++fruitless_ == kFruitlessMax) {
+    data.latch_error({storage::Status::Code::kCorruption, "a collection lacks members"});
+  }
+  return false;
+}
+
+Draw draw_from_table(storage::CollectionId id, uint64_t size, bool repeats, WriteDrawn write) {
+  return [id, size, repeats, write = std::move(write), once = DrawnOnce()](
+             storage::Reader& data, uint64_t count, contract::ReplySink& reply) mutable {
+    types::MemberTable table(data, id);
+    std::string member;
+    std::string stored;
+    uint64_t drawn = 0;
+    size_t bytes = 0;
+    while (drawn < count && bytes < contract::kHeldElementsBytes && !data.failed() &&
+           table.random(dice(), size, &member, &stored)) {
+      if (!repeats && !once.is_new(data, member)) continue;
+      write(member, stored, reply);
+      bytes += member.size() + stored.size();
+      ++drawn;
+    }
+    return drawn;
+  };
+}
+
+void reply_drawn(contract::ReadContext& ctx, uint64_t count, Draw draw) {
+  storage::Reader& now = ctx.keys.data();
+  uint64_t left = count;
+  if (!ctx.view) {
+    for (uint64_t drawn = 1; left > 0 && drawn > 0; left -= drawn) {
+      drawn = draw(now, left, ctx.reply);
+    }
+    return;
+  }
+  if (count <= contract::kHeldElements) left -= draw(now, count, ctx.reply);
+  if (left == 0 || now.failed()) return;
   // What is drawn again and again is worth caching.
-  return std::make_unique<data::PieceSource>(
+  ctx.reply.elements(std::make_unique<data::PieceSource>(
       ctx.data, ctx.view,
-      [left = count, draw = std::move(draw), version = ctx.reply.version()](
-          storage::Reader& data, std::string* piece) mutable {
+      [left, draw = std::move(draw), version = ctx.reply.version()](storage::Reader& data,
+                                                                    std::string* piece) mutable {
         contract::EncodedReply encoded;
         contract::RespSink sink(encoded, version);
         while (left > 0 && encoded.bytes.size() < data::kPieceBytes && !data.failed()) {
-          const uint64_t now = std::min(left, kDrawnAtOnce);
-          draw(data, now, sink);
-          left -= now;
+          left -= draw(data, std::min(left, kDrawnAtOnce), sink);
         }
         *piece = std::move(encoded.bytes);
         return left > 0;
       },
-      data::PieceSource::Use{.cache = storage::CacheUse::kFill});
+      data::PieceSource::Use{.cache = storage::CacheUse::kFill}));
 }
 
 }  // namespace ingot::commands

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "src/commands/element_reply.h"
 #include "src/contract/context.h"
@@ -36,22 +37,29 @@ using Random = std::mt19937_64;
 // Each thread's own.
 Random& dice();
 
+// What has been drawn, where nothing is to be drawn twice.
+class DrawnOnce {
+ public:
+  // Whether the name comes for the first time. Fails where a damaged collection counts more
+  // elements than it has, so that nothing new ever comes.
+  bool is_new(storage::Reader& data, std::string_view name);
+
+ private:
+  const uint64_t seed_ = dice()();
+  std::unordered_set<uint64_t> hashes_;  // the names may be large
+  int fruitless_ = 0;
+};
+
 // Takes `wanted` different elements, at most half of what there is: `draw(&name)` draws one, false
-// after a failure, `take(name)` gets each that was not drawn before. Ends with an error where a
-// damaged collection counts more elements than it has.
+// after a failure, `take(name)` gets each that was not drawn before.
 template <typename DrawOne, typename Take>
 void draw_few(storage::Reader& data, uint64_t wanted, const DrawOne& draw, const Take& take) {
-  constexpr int kFruitlessMax = 1000;
-  std::unordered_set<std::string> drawn;
+  DrawnOnce drawn;
   std::string name;
-  int fruitless = 0;
-  while (drawn.size() < wanted && draw(&name)) {
-    if (drawn.insert(name).second) {
-      take(name);
-      fruitless = 0;
-    } else if (++fruitless == kFruitlessMax) {
-      return data.latch_error({storage::Status::Code::kCorruption, "a collection lacks members"});
-    }
+  while (wanted > 0 && !data.failed() && draw(&name)) {
+    if (!drawn.is_new(data, name)) continue;
+    take(name);
+    --wanted;
   }
 }
 
@@ -96,12 +104,33 @@ void reply_sample(contract::ReadContext& ctx, storage::CollectionId id, uint64_t
       });
 }
 
-// Writes `count` elements. Not always on the same thread, one call at a time.
-using Draw = std::function<void(storage::Reader& data, uint64_t count, contract::ReplySink& reply)>;
+// Writes up to `count` elements, no more when they have some 64 KB, and answers how many. Not
+// always on the same thread, one call at a time.
+using Draw = std::move_only_function<uint64_t(storage::Reader& data, uint64_t count,
+                                              contract::ReplySink& reply)>;
 
-// `count` draws as a streamed reply, from the view.
-std::unique_ptr<net::BodySource> stream_draws(contract::ReadContext& ctx, uint64_t count,
-                                              Draw draw);
+using WriteDrawn = std::function<void(std::string_view member, std::string_view stored,
+                                      contract::ReplySink& reply)>;
+// Draws from the table of a collection that counts so many elements.
+Draw draw_from_table(storage::CollectionId id, uint64_t size, bool repeats, WriteDrawn write);
+
+// Draws with repetitions from elements that are held; `write` answers how many bytes one has.
+template <typename Held, typename Write>
+Draw draw_from_held(std::vector<Held> held, Write write) {
+  return [held = std::move(held), write = std::move(write)](storage::Reader&, uint64_t count,
+                                                            contract::ReplySink& reply) {
+    uint64_t drawn = 0;
+    size_t bytes = 0;
+    for (; drawn < count && bytes < contract::kHeldElementsBytes && !held.empty(); ++drawn) {
+      bytes += write(held[dice()() % held.size()], reply);
+    }
+    return drawn;
+  };
+}
+
+// Writes `count` draws behind the header: few at once, of large elements or of many the rest is
+// streamed from the view.
+void reply_drawn(contract::ReadContext& ctx, uint64_t count, Draw draw);
 
 // Answers `count` draws, repetitions included. `walks`: even a few need the pool. `announce` writes
 // the reply's header, `make_draw` gives what writes draws behind it.
@@ -113,10 +142,9 @@ void reply_draws(contract::ReadContext& ctx, uint64_t count, bool walks, const M
   if (holds_many && count > contract::kDrawnInTransactionMax) {
     return ctx.reply.error("ERR value is out of range");
   }
-  const Draw draw = make_draw();
+  Draw draw = make_draw();
   announce(count);
-  if (count <= contract::kHeldElements || !ctx.view) return draw(ctx.keys.data(), count, ctx.reply);
-  ctx.reply.elements(stream_draws(ctx, count, draw));
+  reply_drawn(ctx, count, std::move(draw));
 }
 
 }  // namespace ingot::commands

@@ -74,50 +74,29 @@ void reply_distinct(Source& source, const DrawRequest& request, uint64_t wanted)
                  });
 }
 
-// A few of many, each drawn by itself.
-void reply_few(Source& source, const DrawRequest& request) {
-  types::MemberTable table(source.ctx.keys.data(), source.id());
-  announce(source.ctx.reply, request, request.size());
-  std::string stored;
-  draw_few(
-      source.ctx.keys.data(), request.size(),
-      [&](std::string* field) { return table.random(dice(), source.length, field, &stored); },
-      [&](const std::string& field) {
-        FieldValue value;
-        if (!types::decode_field_value(stored, &value)) value = {};
-        write_field(source.ctx.reply, request.with_values, field, value.bytes);
-      });
+WriteDrawn write_drawn(bool with_value) {
+  return [with_value](std::string_view field, std::string_view stored, ReplySink& reply) {
+    FieldValue value;
+    if (!types::decode_field_value(stored, &value)) value = {};
+    write_field(reply, with_value, field, value.bytes);
+  };
 }
 
-// Draws from a small hash, or from one that has to be walked because fields have expired: its live
-// fields are held.
-Draw draw_from_held(Source& source, bool with_values) {
+// Draws with repetitions. `held`: from a small hash, or from one that has to be walked because
+// fields have expired.
+Draw draw_repeating(Source& source, bool held, bool with_values) {
+  if (!held) {
+    return draw_from_table(source.id(), source.length, /*repeats=*/true, write_drawn(with_values));
+  }
   std::vector<std::pair<std::string, std::string>> pairs;
   source.hash.walk([&](std::string_view field, const FieldValue& value) {
     pairs.emplace_back(field, with_values ? value.bytes : std::string_view());
     return true;
   });
-  return
-      [pairs = std::move(pairs), with_values](storage::Reader&, uint64_t count, ReplySink& reply) {
-        for (; count > 0 && !pairs.empty(); --count) {
-          const auto& [field, value] = pairs[dice()() % pairs.size()];
-          write_field(reply, with_values, field, value);
-        }
-      };
-}
-
-Draw draw_from_table(const Source& source, bool with_values) {
-  return [id = source.id(), length = source.length, with_values](storage::Reader& data,
-                                                                 uint64_t count, ReplySink& reply) {
-    types::MemberTable table(data, id);
-    std::string field;
-    std::string stored;
-    FieldValue value;
-    for (; count > 0 && table.random(dice(), length, &field, &stored); --count) {
-      if (!types::decode_field_value(stored, &value)) value = {};
-      write_field(reply, with_values, field, value.bytes);
-    }
-  };
+  return draw_from_held(std::move(pairs), [with_values](const auto& pair, ReplySink& reply) {
+    write_field(reply, with_values, pair.first, pair.second);
+    return pair.first.size() + pair.second.size();
+  });
 }
 
 void reply_repeating(Source& source, const DrawRequest& request) {
@@ -125,10 +104,7 @@ void reply_repeating(Source& source, const DrawRequest& request) {
   reply_draws(
       source.ctx, request.size(),
       (request.size() > contract::kDrawnOnIoThread || held) && source.hash.is_large(),
-      [&] {
-        return held ? draw_from_held(source, request.with_values)
-                    : draw_from_table(source, request.with_values);
-      },
+      [&] { return draw_repeating(source, held, request.with_values); },
       [&](uint64_t draws) { announce(source.ctx.reply, request, draws); });
 }
 
@@ -136,9 +112,7 @@ void reply_one(Source& source) {
   const DrawRequest request{.count = -1};
   const bool held = !source.hash.is_large() || !source.is_fresh();
   if (held && source.hash.is_large() && !source.ctx.keys.data().begin_walk(source.length)) return;
-  const auto draw = held ? draw_from_held(source, request.with_values)
-                         : draw_from_table(source, request.with_values);
-  draw(source.ctx.keys.data(), 1, source.ctx.reply);
+  draw_repeating(source, held, request.with_values)(source.ctx.keys.data(), 1, source.ctx.reply);
 }
 
 void hrandfield(ReadContext& ctx, Args args) {
@@ -159,7 +133,10 @@ void hrandfield(ReadContext& ctx, Args args) {
     return reply_distinct(source, *request, wanted);
   }
   if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
-  reply_few(source, *request);
+  announce(ctx.reply, *request, wanted);
+  reply_drawn(
+      ctx, wanted,
+      draw_from_table(source.id(), length, /*repeats=*/false, write_drawn(request->with_values)));
 }
 
 constexpr CommandRow kTable[] = {

@@ -43,24 +43,23 @@ std::vector<std::string> draw_distinct(storage::Reader& data, SetReader& set, ui
   return members;
 }
 
+void write_drawn(std::string_view member, std::string_view, ReplySink& reply) {
+  reply.bulk(member);
+}
+
 Draw repeated_draw(SetReader& set, const Record& record) {
   if (set.is_large()) {
-    const storage::CollectionId id = record.collection()->id;
-    return [id, size = set.size()](storage::Reader& data, uint64_t count, ReplySink& reply) {
-      types::MemberTable table(data, id);
-      std::string member;
-      std::string value;
-      for (; count > 0 && table.random(dice(), size, &member, &value); --count) reply.bulk(member);
-    };
+    return draw_from_table(record.collection()->id, set.size(), /*repeats=*/true, write_drawn);
   }
   std::vector<std::string> members;
   set.walk([&](std::string_view member) {
     members.emplace_back(member);
     return true;
   });
-  return [members = std::move(members)](storage::Reader&, uint64_t count, ReplySink& reply) {
-    for (; count > 0 && !members.empty(); --count) reply.bulk(members[dice()() % members.size()]);
-  };
+  return draw_from_held(std::move(members), [](const std::string& member, ReplySink& reply) {
+    reply.bulk(member);
+    return member.size();
+  });
 }
 
 void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint64_t count) {
@@ -70,18 +69,20 @@ void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint
 }
 
 void reply_of_large(ReadContext& ctx, SetReader& set, const Record& record, uint64_t wanted) {
-  if (is_sampled(wanted, set.size())) {
-    ctx.reply.array(wanted);
-    return reply_sample(ctx, record.collection()->id, wanted, set.size(),
-                        [](std::string_view key, std::string_view, ReplySink& reply) {
-                          reply.bulk(types::member_of(key));
-                        });
+  const storage::CollectionId id = record.collection()->id;
+  const bool sampled = is_sampled(wanted, set.size());
+  if (!sampled && wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) {
+    return;
   }
-  if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
   ctx.reply.array(wanted);
-  draw_few(
-      ctx.keys.data(), wanted, [&](std::string* member) { return set.random(dice(), member); },
-      [&](const std::string& member) { ctx.reply.bulk(member); });
+  if (!sampled) {
+    return reply_drawn(ctx, wanted,
+                       draw_from_table(id, set.size(), /*repeats=*/false, write_drawn));
+  }
+  reply_sample(ctx, id, wanted, set.size(),
+               [](std::string_view key, std::string_view stored, ReplySink& reply) {
+                 write_drawn(types::member_of(key), stored, reply);
+               });
 }
 
 void srandmember(ReadContext& ctx, Args args) {

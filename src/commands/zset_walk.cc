@@ -32,31 +32,28 @@ void announce(ReplySink& reply, bool with_scores, uint64_t members) {
   reply.array(with_scores && reply.version() == 2 ? 2 * members : members);
 }
 
+WriteDrawn write_drawn(bool scores) {
+  return [scores](std::string_view member, std::string_view stored, ReplySink& reply) {
+    ScoredMember drawn{.member = std::string(member)};
+    (void)types::decode_score(stored, &drawn.score);
+    write_member(reply, scores, drawn);
+  };
+}
+
 Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
   if (set.is_large()) {
-    const storage::CollectionId id = record.collection()->id;
-    return
-        [id, size = set.size(), scores](storage::Reader& data, uint64_t count, ReplySink& reply) {
-          types::MemberTable table(data, id);
-          ScoredMember member;
-          std::string stored;
-          for (; count > 0 && table.random(dice(), size, &member.member, &stored); --count) {
-            (void)types::decode_score(stored, &member.score);
-            write_member(reply, scores, member);
-          }
-        };
+    return draw_from_table(record.collection()->id, set.size(), /*repeats=*/true,
+                           write_drawn(scores));
   }
   std::vector<ScoredMember> members;
   set.walk([&](std::string_view member, double score) {
     members.push_back({.score = score, .member = std::string(member)});
     return true;
   });
-  return
-      [members = std::move(members), scores](storage::Reader&, uint64_t count, ReplySink& reply) {
-        for (; count > 0 && !members.empty(); --count) {
-          write_member(reply, scores, members[dice()() % members.size()]);
-        }
-      };
+  return draw_from_held(std::move(members), [scores](const ScoredMember& member, ReplySink& reply) {
+    write_member(reply, scores, member);
+    return member.member.size();
+  });
 }
 
 void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t count,
@@ -80,24 +77,16 @@ void reply_distinct(ReadContext& ctx, SortedSetReader& set, const Record& record
       return true;
     });
   }
+  const storage::CollectionId id = record.collection()->id;
   if (is_sampled(wanted, set.size())) {
-    return reply_sample(ctx, record.collection()->id, wanted, set.size(),
-                        [scores](std::string_view key, std::string_view stored, ReplySink& reply) {
-                          ScoredMember member{.member = std::string(types::member_of(key))};
-                          (void)types::decode_score(stored, &member.score);
-                          write_member(reply, scores, member);
+    return reply_sample(ctx, id, wanted, set.size(),
+                        [write = write_drawn(scores)](std::string_view key, std::string_view stored,
+                                                      ReplySink& reply) {
+                          write(types::member_of(key), stored, reply);
                         });
   }
   if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
-  ScoredMember member;
-  draw_few(
-      ctx.keys.data(), wanted,
-      [&](std::string* name) {
-        const bool is_drawn = set.random(dice(), &member);
-        *name = member.member;
-        return is_drawn;
-      },
-      [&](const std::string&) { write_member(ctx.reply, scores, member); });
+  reply_drawn(ctx, wanted, draw_from_table(id, set.size(), /*repeats=*/false, write_drawn(scores)));
 }
 
 void zrandmember(ReadContext& ctx, Args args) {

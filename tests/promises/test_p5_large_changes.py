@@ -193,6 +193,20 @@ def test_what_is_drawn_at_once_arrives(engine):
         assert client.call("EXISTS", "w").value == 0
 
 
+def test_few_elements_that_are_drawn_may_be_large(engine):
+    with limited(engine, **{"client-output-buffer-limit": "normal 1mb 0 0"}) as (server, _), server.client(timeout=60) as client:
+        large = [b"%05d" % number + bytes(30_000) for number in range(200)]
+        for element in large:
+            client.call("SADD", "s", element)
+            client.call("ZADD", "z", 1, element)
+            client.call("HSET", "h", element, "v")
+        for draw in (("SRANDMEMBER", "s"), ("ZRANDMEMBER", "z"), ("HRANDFIELD", "h")):
+            for count in (60, -60, -300, -600):
+                drawn = [each.value for each in client.call(*draw, count).value]
+                assert len(drawn) == abs(count) and set(drawn) <= set(large), (draw, count)
+                assert count < 0 or len(set(drawn)) == count, draw
+
+
 def test_what_is_popped_is_large_behind_a_small_one(engine):
     with limited(engine) as (server, _), server.client(timeout=60) as client:
         large = bytes(2_000_000)
