@@ -19,7 +19,11 @@ constexpr size_t kSmallPartBytes = 1 << 10;
 constexpr uint64_t kInlineChangedMax = 4 << 10;
 constexpr uint64_t kSmallChunkBytes = 1 << 10;
 constexpr std::string_view kSmallChunkNote = "\x0a";  // in its record: the binary logarithm
-constexpr size_t kEmbeddedBytesMax = 44;              // Redis: longer strings are "raw"
+// One that came as a whole is cut so when it has been changed often enough to make up for that: the
+// writer does it.
+constexpr uint64_t kChangesOfAChunk = 8;
+constexpr uint64_t kCutAnewBytesMax = 2 << 20;
+constexpr size_t kEmbeddedBytesMax = 44;  // Redis: longer strings are "raw"
 constexpr size_t kIntegerBytesMax = 20;
 
 Status corrupt_chunk() {
@@ -35,6 +39,12 @@ bool is_canonical_integer(std::string_view text) {
   char digits[kIntegerBytesMax + 1];
   auto printed = std::to_chars(digits, std::end(digits), value);
   return text == std::string_view(digits, static_cast<size_t>(printed.ptr - digits));
+}
+
+bool is_due_to_be_cut_small(const Record& record) {
+  const Metadata::Collection& string = *record.collection();
+  return chunks_of(record).bytes != kSmallChunkBytes && string.count <= kCutAnewBytesMax &&
+         string.revision >= kChangesOfAChunk * (1 + string.count / storage::kStringChunkBytes);
 }
 
 // Lays `bytes` over a chunked string that has `length` bytes so far.
@@ -130,12 +140,13 @@ void write_string(KeyWriter& keys, int db, std::string_view key, const Record* b
     return keys.store(db, key, before, after);
   }
   StringChunks chunks;
-  if (after.collection) {
+  if (after.collection && !(in_small_parts && is_due_to_be_cut_small(*before))) {
     chunks = chunks_of(*before);
   } else {
     chunks.id = keys.new_collection();
     if (in_small_parts) chunks.bytes = kSmallChunkBytes;
-    write_chunks(keys, chunks, 0, 0, after.payload);
+    if (before != nullptr) read_string(keys.data(), *before, 0, length, &value);
+    write_chunks(keys, chunks, 0, 0, value);
     after.collection = Metadata::Collection{.id = chunks.id};
     after.payload = in_small_parts ? kSmallChunkNote : std::string_view();
   }

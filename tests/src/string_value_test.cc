@@ -241,6 +241,38 @@ TEST_CASE("what a group has not committed is told apart", "[string]") {
   CHECK(keys == std::vector{storage::chunk_key(id, 1)});
 }
 
+TEST_CASE("a string that came as a whole is cut smaller when it is changed often", "[string]") {
+  OneString string(each_engine());
+  std::string model = pattern(100'000);
+  string.set(model);
+  string.commit();
+  const auto change = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const size_t offset = static_cast<size_t>(i) * 977 % model.size();
+      string.write(offset, "x");
+      model[offset] = 'x';
+    }
+    string.commit();
+  };
+  change(8 * 7);
+  CHECK(chunks_of(string.record()).bytes == kStringChunkBytes);
+  SECTION("by small parts") {
+    change(1);
+    CHECK(chunks_of(string.record()).bytes == 1024);
+    change(100);
+  }
+  SECTION("and not by large ones") {
+    string.write(1, std::string(2000, 'y'));
+    model.replace(1, 2000, 2000, 'y');
+    string.commit();
+    CHECK(chunks_of(string.record()).bytes == kStringChunkBytes);
+  }
+  CHECK((string.all() == model));
+  CHECK((string.all_by_cursor() == model));
+  string.reopen();
+  CHECK((string.all() == model));
+}
+
 TEST_CASE("random changes agree with a plain string", "[string]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
