@@ -176,6 +176,7 @@ def test_a_full_backup_disk(tmp_path, rng):
             assert restored(backups, 1, tmp_path / "first") == first
             client.call("FLUSHALL")
             client.call("SET", "k", "v")
+            eventually(lambda: int(info(client)["engine_disk_bytes"]) < 10 * MB, 20, "reclaimed")
             assert restored(backups, create(server, backups), tmp_path / "last") == contents(client)
             # A restore to a disk that is full leaves nothing that a server would start on.
             code, said = ingot_backup("restore", backups, 1, disk / "target")
