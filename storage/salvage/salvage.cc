@@ -319,7 +319,12 @@ void Salvage::take_batch(const std::string& name, std::string_view record) {
 void Salvage::check_synced(const std::map<uint64_t, std::string>& logs) {
   SyncedMark mark;
   if (!read_synced_mark(directory_, &mark)) {
-    notes_.push_back("SYNCED is damaged or missing: a log that was cut off is not noticed");
+    std::error_code ignored;
+    const bool is_there = fs::exists(path_of("SYNCED"), ignored);
+    notes_.push_back(is_there
+                         ? "SYNCED is damaged: a log that was cut off is not noticed"
+                         : "there is no SYNCED, as in a checkpoint or a backup: a log that was "
+                           "cut off is not noticed");
     return;
   }
   if (has_catalogue_ && mark.log < catalogue_.first_log) return;
