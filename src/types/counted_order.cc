@@ -29,6 +29,23 @@ std::string CountedOrderForm::bound_of(std::string_view item) {
   return bound.append(item);
 }
 
+// Not as long as they may be, for it is a key, and close to the right one: what comes to stand
+// between them belongs to the left leaf, which tells that by its first item; in the right one it
+// might have to be sought (find_leaf()).
+std::string CountedOrderForm::bound_between(std::string_view left, std::string_view right) {
+  constexpr size_t kBytesBehindDifference = 16;
+  const auto differs = std::ranges::mismatch(left, right).in2 - right.begin();
+  const size_t bytes = static_cast<size_t>(differs) + 1 + kBytesBehindDifference;
+  if (bytes < right.size()) return bound_of(right.substr(0, bytes));
+  std::string before(right);
+  if (before.back() == 0) {
+    before.pop_back();
+  } else {
+    --before.back();
+  }
+  return bound_of(std::max<std::string_view>(before, left));
+}
+
 std::string CountedOrderForm::element(Level level, std::string_view bound) {
   return std::string(1, level).append(bound);
 }
@@ -350,7 +367,7 @@ void CountedOrderBuilder::add(std::string_view item, bool marked) {
   // What is built leaves room. Not before the next item comes: the last record of a level has a
   // bound of its own.
   if (leaf_.items.size() >= kLeafItems * 3 / 4 || leaf_.bytes() >= kLeafBytes * 3 / 4) {
-    flush(bound_of(leaf_.items.back().bytes));
+    flush(bound_between(leaf_.items.back().bytes, item));
   }
   leaf_.items.push_back({.bytes = std::string(item), .marked = marked});
 }
@@ -361,7 +378,7 @@ void CountedOrderBuilder::finish() {
 
 void CountedOrderBuilder::flush(std::string bound) {
   INGOT_CHECK(leaf_.items.empty() || bound == kLastBound ||
-              bound == bound_of(leaf_.items.back().bytes));
+              bound >= bound_of(leaf_.items.back().bytes));
   const bool last = bound == kLastBound;
   middle_ += leaf_.items.size();
   leaf_.bound = bound;

@@ -54,6 +54,8 @@ class CountedOrderForm {
   static constexpr uint64_t kNodeMax[] = {0, 0, 512, 512 * 96};  // by level
   static constexpr std::string_view kLastBound{"\1", 1};
   static std::string bound_of(std::string_view item);
+  // Of a leaf that ends with `left`, where the next one begins with `right`.
+  static std::string bound_between(std::string_view left, std::string_view right);
   using Node = OrderNode;
   struct Item {
     std::string bytes;

@@ -25,17 +25,6 @@ void set_items(std::string* record, size_t items) {
   for (size_t i = 0; i < kCountBytes; ++i) (*record)[i] = static_cast<char>(items >> 8 * i);
 }
 
-// What is before `item` with little between them, but not before `low`, which is before it.
-std::string shortly_before(std::string_view item, std::string_view low) {
-  std::string found(item);
-  if (found.back() == 0) {
-    found.pop_back();
-  } else {
-    --found.back();
-  }
-  return std::max(std::move(found), std::string(low));
-}
-
 std::optional<CountedOrderWriter::EndItem> last_item(std::string_view record) {
   std::string_view last;
   bool is_marked = false;
@@ -112,18 +101,19 @@ void CountedOrderWriter::erase(Level level, std::string_view bound) {
 // A leaf that is known is looked up by its bound. It is the item's when its own first item is not
 // behind that, or the bound before it is its neighbour: then no bound lies between.
 std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std::string_view item) {
-  bool before_first = false;  // of the known leaf
+  std::string before_first;  // the known leaf that it stands before the first item of
   if (auto known = index_.leaves().at(id_, bound_of(item))) {
     StoredLeaf leaf{.bound = std::move(known->bound), .record = {}};
     const Lookup found = overlay_.probe(Space::kOrder, key(kLeaf, leaf.bound), &leaf.record);
     if (found == Lookup::kFound) {
       if (known->joined) return leaf;
-      before_first = true;
+      bool is_before = true;
       read_leaf(leaf.record, [&](std::string_view first, bool) {
-        before_first = item < first;
+        is_before = item < first;
         return false;
       });
-      if (!before_first) return leaf;
+      if (!is_before) return leaf;
+      before_first = leaf.bound;
     }
     if (found == Lookup::kAbsent) index_.leaves().forget(id_, leaf.bound);
   }
@@ -132,8 +122,9 @@ std::optional<CountedOrderWriter::StoredLeaf> CountedOrderWriter::find_leaf(std:
   StoredLeaf leaf{.bound = std::string(bound()), .record = std::string(cursor_->value())};
   if (data_.failed()) return leaf;
   index_.leaves().note(id_, leaf.bound);
-  // Before the lowest item there may be many records that went.
-  if (before_first && item > low_) join(leaf.bound);
+  // One that was not known has waited for nobody. Before the lowest item there may be many records
+  // that went.
+  if (before_first == leaf.bound && item > low_) join(leaf.bound);
   return leaf;
 }
 
@@ -334,12 +325,10 @@ void CountedOrderWriter::move(std::string_view from, std::string_view to, bool m
   for (const Level level : changed) change(level, to, 1);
 }
 
-// What comes to stand between the halves belongs to the left one, which tells that by its first
-// item: in the right one it might have to be sought (find_leaf()).
 void CountedOrderWriter::split(Leaf at) {
   INGOT_CHECK(at.items.size() > 1);  // neither half is empty
   const auto half = at.items.begin() + static_cast<ptrdiff_t>(at.items.size() / 2);
-  Leaf left{.bound = bound_of(shortly_before(half->bytes, std::prev(half)->bytes)),
+  Leaf left{.bound = bound_between(std::prev(half)->bytes, half->bytes),
             .items = {at.items.begin(), half}};
   at.items.erase(at.items.begin(), half);
   // What follows on a failure may be split off anything.

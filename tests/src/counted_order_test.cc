@@ -2,6 +2,7 @@
 // byte strings.
 #include "src/types/counted_order.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <random>
@@ -133,6 +134,13 @@ class Sequence {
     builder.finish();
   }
   size_t records() { return store_.records_in(storage::Space::kOrder); }
+  size_t longest_key() {
+    size_t longest = 0;
+    for (const auto& [key, record] : store_.records_of(storage::Space::kOrder)) {
+      longest = std::max(longest, key.size());
+    }
+    return longest;
+  }
   // Changes that are taken back, as a unit of the writer that misses a block.
   void undone(const std::function<void()>& changes) {
     const auto model = model_;
@@ -302,6 +310,48 @@ TEST_CASE("a long sequence is built at once, and changed and emptied afterwards"
   sequence.commit();
   while (!sequence.model().empty()) sequence.remove(*sequence.model().rbegin());
   REQUIRE(sequence.records() == 3);
+}
+
+TEST_CASE("the keys of leaves are short however long the items are", "[counted_order]") {
+  std::mt19937_64 random(3);
+  Sequence sequence(each_engine());
+  const auto item = [](uint64_t number) { return numbered(number) + std::string(700, 'x'); };
+  const size_t count = sequence.steps(2000);
+  std::set<std::string> items;
+  for (uint64_t i = 0; i < count; ++i) items.insert(item(3 * i));
+  sequence.build(items);
+  sequence.commit();
+  sequence.check(random);
+  for (uint64_t i = 0; i < count; ++i) sequence.add(item(random() % (3 * count)));
+  for (uint64_t i = 0; i < count; ++i) {
+    sequence.move(item(random() % (3 * count)), item(random() % (3 * count)));
+  }
+  sequence.check(random);
+  sequence.commit();
+  CHECK(sequence.longest_key() < 40);
+  while (!sequence.model().empty()) sequence.remove(*sequence.model().begin());
+  REQUIRE(sequence.records() == 3);
+}
+
+TEST_CASE("ranks stay right where items begin as others do", "[counted_order]") {
+  std::mt19937_64 random(GENERATE(1, 2, 3));
+  Sequence sequence(each_engine());
+  const auto item = [&] {
+    std::string made = "k";
+    for (size_t left = random() % 60; left > 0; --left) made += "\"a\xff"[random() % 9 / 4];
+    return made;
+  };
+  for (size_t i = 0; i < sequence.steps(6000); ++i) {
+    sequence.add(item());
+    if (const auto& all = sequence.model(); random() % 3 == 0 && !all.empty()) {
+      const auto at = all.lower_bound(item());
+      const std::string other = at == all.end() ? *all.begin() : *at;
+      random() % 2 == 0 ? sequence.remove(other) : sequence.move(other, item());
+    }
+    if (i % 200 == 0) sequence.check(random);
+    if (i % 500 == 0) sequence.commit();
+  }
+  sequence.check(random);
 }
 
 TEST_CASE("the count levels that were read stay when a unit is undone, unless it made them",
