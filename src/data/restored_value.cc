@@ -1,11 +1,18 @@
-// Storing a decoded dump into a sandbox, as a command would, and handing out what that
-// holds.
+// Handing a decoded dump's elements out one by one; or storing it into a sandbox, as a command
+// would, and handing out what that holds.
 #include "src/data/restored_value.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
 
 #include "src/data/sandbox.h"
 #include "src/data/store.h"
+#include "src/types/hash_builder.h"
+#include "src/types/list_builder.h"
+#include "src/types/set_builder.h"
+#include "src/types/sorted_set_builder.h"
 #include "src/types/string_value.h"
 
 namespace ingot::data {
@@ -55,25 +62,74 @@ BuiltValue restore_string(storage::Reader& data, const BuiltArgument& argument, 
           .error = {}};
 }
 
-}  // namespace
+// What is made element by element: each is let go when it has been handed out, for a sandbox would
+// hold all of their records beside them. Nothing: a form that only a sandbox takes.
+class Building {
+ public:
+  Building(const types::rdb::StoreLimits& limits, const types::PutElement& put)
+      : limits_(limits), put_(put) {}
 
-uint64_t held_value_max(const Services& services) {
-  return services.bounds.command_bytes;
-}
+  std::optional<BuiltValue> operator()(types::rdb::String&) { return std::nullopt; }
+  std::optional<BuiltValue> operator()(types::rdb::Stream&) { return std::nullopt; }
+  std::optional<BuiltValue> operator()(types::rdb::List& list) {
+    types::ListBuilder builder(limits_.set.inline_max_bytes, put_);
+    for (std::string& element : list) builder.add(std::exchange(element, {}));
+    return builder.finish();
+  }
+  std::optional<BuiltValue> operator()(types::rdb::Set& set) {
+    types::SetBuilder builder(limits_.set, put_);
+    for (std::string& member : set.members) builder.add(std::exchange(member, {}));
+    return builder.finish();
+  }
+  std::optional<BuiltValue> operator()(types::rdb::SortedSet& set) {
+    if (set.compact) return std::nullopt;
+    const auto before = [](const auto& one, const auto& other) {
+      return one.second != other.second ? one.second < other.second : one.first < other.first;
+    };
+    std::ranges::sort(set.members, before);
+    types::SortedSetBuilder builder(limits_.sorted_set, put_);
+    size_t longest = 0;
+    for (const auto& [member, score] : set.members) longest = std::max(longest, member.size());
+    builder.expect(set.members.size(), longest);
+    for (auto& [member, score] : set.members) builder.add(std::exchange(member, {}), score);
+    return builder.finish();
+  }
+  std::optional<BuiltValue> operator()(types::rdb::Hash& hash) {
+    if (hash.compact) return std::nullopt;
+    types::HashBuilder builder(limits_.hash, put_);
+    for (size_t i = 0; i < hash.fields.size(); ++i) {
+      const auto [field, value] = std::exchange(hash.fields[i], {});
+      builder.add(field,
+                  {.bytes = value, .expire_ms = hash.expire_ms.empty() ? 0 : hash.expire_ms[i]});
+    }
+    return builder.finish();
+  }
 
-BuiltValue restore_value(Services& services, storage::Reader& data, std::string_view payload,
-                         const types::rdb::StoreLimits& limits, const types::PutElement& put) {
+ private:
+  const types::rdb::StoreLimits& limits_;
+  const types::PutElement& put_;
+};
+
+// Of the payload, or the error reply.
+std::optional<types::rdb::Object> decode(const Services& services, std::string_view payload,
+                                         std::string* error) {
   if (!types::rdb::payload_intact(payload)) {
-    return {.error = kBadFooter};
+    *error = kBadFooter;
+    return std::nullopt;
   }
   bool too_large = false;
-  const auto object = types::rdb::decode_payload(
+  auto object = types::rdb::decode_payload(
       payload, kUnpackedCommands * services.bounds.command_bytes, &too_large);
-  if (too_large) return {.error = kOutOfMemory};
-  if (!object) return {.error = "ERR Bad data format"};
+  if (too_large) object.reset();
+  if (!object) *error = too_large ? kOutOfMemory : "ERR Bad data format";
+  return object;
+}
 
+BuiltValue restore_object(Services& services, storage::Reader& data, types::rdb::Object object,
+                          const types::rdb::StoreLimits& limits, const types::PutElement& put) {
+  if (auto built = std::visit(Building(limits, put), object)) return *std::move(built);
   Sandbox sandbox(services.store.engine(), nullptr, {kKeyspace}, services.store.now_ms());
-  types::rdb::store_object(sandbox.keys(), 0, kKey, *object, limits);
+  types::rdb::store_object(sandbox.keys(), 0, kKey, object, limits);
   types::Record record;
   if (!sandbox.keys().peek(0, kKey, &record)) {
     data.latch_error(sandbox.overlay().error());
@@ -92,6 +148,20 @@ BuiltValue restore_value(Services& services, storage::Reader& data, std::string_
           .error = {}};
 }
 
+}  // namespace
+
+uint64_t held_value_max(const Services& services) {
+  return services.bounds.command_bytes;
+}
+
+BuiltValue restore_value(Services& services, storage::Reader& data, std::string_view payload,
+                         const types::rdb::StoreLimits& limits, const types::PutElement& put) {
+  std::string error;
+  auto object = decode(services, payload, &error);
+  if (!object) return {.error = std::move(error)};
+  return restore_object(services, data, *std::move(object), limits, put);
+}
+
 BuiltValue restore_argument(Services& services, storage::Reader& data,
                             const BuiltArgument& argument, const types::rdb::StoreLimits& limits,
                             const types::PutElement& put) {
@@ -108,7 +178,11 @@ BuiltValue restore_argument(Services& services, storage::Reader& data,
   payload.clear();
   types::read_string(data, {argument.id()}, 0, argument.length(), &payload);
   if (data.failed()) return {};
-  return restore_value(services, data, payload, limits, put);
+  std::string error;
+  auto object = decode(services, payload, &error);
+  if (!object) return {.error = std::move(error)};
+  payload = std::string();  // both are as large
+  return restore_object(services, data, *std::move(object), limits, put);
 }
 
 }  // namespace ingot::data

@@ -1,7 +1,7 @@
 """P5: a long string leaves by DUMP or MIGRATE, and comes by RESTORE, without being held."""
 
 import pytest
-from harness import MB, OK, eventually, ingot
+from harness import MB, OK, Crew, eventually, ingot
 from large_values import block, receive_exactly, receive_line, send_blocks, send_command
 from large_values import slow_socket, store
 from memory_bound import MAXMEMORY, MemoryWatch, limited
@@ -68,6 +68,28 @@ def test_a_dump_that_does_not_fit_is_refused(engine):
             reply = client.call("MIGRATE", "127.0.0.1", server.port, "list", 1, 10_000)
             assert reply.value == OOM
             assert target.call("LLEN", "list").value == 20
+
+
+def test_large_collections_are_restored_beside_each_other(engine, rng):
+    """Each stood in memory five times over: two took 224 MB."""
+    with Server.redis() as other, other.client(timeout=60) as source, limited(engine) as (server, memory):
+        for number in range(1000):
+            source.call("ZADD", "k", number, b"%05d" % number + rng.randbytes(12_000))
+        dump = source.call("DUMP", "k").value
+
+        def restore(key):
+            with server.client(timeout=60) as client:
+                for _ in range(3):
+                    assert client.call("RESTORE", key, 0, dump, "REPLACE") == OK
+
+        with Crew() as crew:
+            crew.add(restore, "one")
+            crew.add(restore, "two")
+        memory.check("RESTORE")
+        with server.client() as client:
+            for key in ("one", "two"):
+                assert client.call("ZCARD", key).value == 1000
+                assert client.call("ZRANGE", key, 500, 509) == source.call("ZRANGE", "k", 500, 509)
 
 
 @pytest.mark.seconds(60)
