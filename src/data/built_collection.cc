@@ -14,16 +14,11 @@ using storage::Space;
 namespace {
 
 constexpr size_t kBatchBytes = 512 << 10;
-// The writer's commit may have to wait for one batch, which takes its time for each record. (Where
-// each is synced, that is what takes time.)
+// The writer's commit may have to wait for one batch, which takes its time for each record.
 constexpr size_t kBatchRecords = 512;
+// With appendfsync always it may have to wait for so many bytes to be synced.
+constexpr size_t kUnsyncedBytes = 4 << 20;
 constexpr std::string_view kMarker{"\0", 1};
-
-// With appendfsync always the writer's commit would have to wait for all these bytes.
-storage::Durability durability(const settings::Settings& settings) {
-  return settings.appendfsync == settings::AppendFsync::kAlways ? storage::Durability::kSynced
-                                                                : storage::Durability::kBuffered;
-}
 
 std::string garbage_key(storage::CollectionId id) {
   return storage::garbage_key(storage::GarbageKind::kCollection, id);
@@ -34,7 +29,7 @@ std::string garbage_key(storage::CollectionId id) {
 BuiltCollection::BuiltCollection(Services& services)
     : services_(services),
       id_(services.collector.reserve(&status_)),
-      durability_(durability(*services.config.settings())),
+      syncs_(services.config.settings()->appendfsync == settings::AppendFsync::kAlways),
       batch_(services.store.engine().new_batch()) {}
 
 BuiltCollection::~BuiltCollection() {
@@ -75,9 +70,7 @@ void BuiltCollection::add_to_batch(const std::function<void(storage::Batch&)>& c
     marked_ = true;
   }
   change(*batch_);
-  const bool is_long =
-      ++batch_records_ >= kBatchRecords && durability_ == storage::Durability::kBuffered;
-  if (is_long || batch_->bytes() >= kBatchBytes) write_batch();
+  if (++batch_records_ >= kBatchRecords || batch_->bytes() >= kBatchBytes) write_batch();
 }
 
 void BuiltCollection::flush() {
@@ -90,8 +83,12 @@ void BuiltCollection::write_batch() {
   if (leaves_room_ && services_.collector.is_space_short(services_.config.settings()->dir)) {
     status_ = {storage::Status::Code::kNoSpace, "the disk has no space for it"};
   } else {
+    unsynced_bytes_ += batch_->bytes();
+    const bool is_synced = syncs_ && unsynced_bytes_ >= kUnsyncedBytes;
+    if (is_synced) unsynced_bytes_ = 0;
     services_.store.engine().give_way();
-    status_ = services_.store.engine().write(*batch_, durability_);
+    status_ = services_.store.engine().write(
+        *batch_, is_synced ? storage::Durability::kSynced : storage::Durability::kBuffered);
   }
   batch_->clear();
   batch_records_ = 0;

@@ -49,9 +49,10 @@ class BuiltCollection {
   Services& services_;
   storage::Status status_;
   const storage::CollectionId id_;
-  const storage::Durability durability_;
+  const bool syncs_;
   std::unique_ptr<storage::Batch> batch_;
   size_t batch_records_ = 0;
+  size_t unsynced_bytes_ = 0;
   bool leaves_room_ = false;
   bool marked_ = false;  // the garbage record is in the batch or written
   bool linked_ = false;  // by a run; whether it was committed only the engine knows
