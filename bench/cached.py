@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 
+import arguments
 import common
 import generator
 from common import median, ratio_text, thousands
@@ -149,7 +150,7 @@ def run(args):
 
 
 def parse(words=None):
-    parser = common.options(__doc__)
+    parser = arguments.options(__doc__)
     parser.add_argument("--keys", type=int, help="1 million; 200,000 when quick")
     parser.add_argument("--rounds", type=int, help="5; 2 when quick")
     parser.add_argument("--seconds", type=float, help="of one measurement: 5; 1 when quick")

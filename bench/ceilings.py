@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 
+import arguments
 import common
 import devices
 import generator
@@ -127,14 +128,14 @@ def work(run, args):
 def main():
     parser = runs.options(__doc__, target=False)
     parser.add_argument("--result", metavar="RUN_DIR", help="set the figures of this run beside them")
-    parser.add_argument("--seconds", type=common.above_zero, help="of each measurement: 5; 1 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of each measurement: 5; 1 when quick")
     parser.add_argument(
-        "--fio-size", type=common.parse_bytes, help="of the file that fio reads: 1gb; 64mb when quick"
+        "--fio-size", type=arguments.parse_bytes, help="of the file that fio reads: 1gb; 64mb when quick"
     )
     args = runs.parse(parser)
     asked = dict(vars(args))
     args.seconds = args.seconds or (1 if args.quick else 5)
-    args.fio_size = args.fio_size or common.parse_bytes("64mb" if args.quick else "1gb")
+    args.fio_size = args.fio_size or arguments.parse_bytes("64mb" if args.quick else "1gb")
     runs.alone("ceilings", work, args, asked, [PROBE, "fio"], server=False)
 
 

@@ -9,6 +9,7 @@ small against the data (`--ratio`), so that a store of a gigabyte behaves as one
 import random
 import time
 
+import arguments
 import common
 from common import MB
 
@@ -93,8 +94,8 @@ def run(args):
 
 
 def parse(words=None):
-    parser = common.options(__doc__)
-    parser.add_argument("--data", type=common.parse_bytes, help="bytes of sessions: 1gb; 200mb when quick")
+    parser = arguments.options(__doc__)
+    parser.add_argument("--data", type=arguments.parse_bytes, help="bytes of sessions: 1gb; 200mb when quick")
     parser.add_argument("--ratio", type=int, default=16, help="of the data to maxmemory, which is 32 MB at least")
     parser.add_argument("--turns", type=float, help="how often every session is replaced: 3; 1.5 when quick")
     parser.add_argument("--engine", default="rocksdb")
@@ -105,5 +106,4 @@ def parse(words=None):
 
 
 if __name__ == "__main__":
-    arguments = parse()
-    common.run_alone("churn", run, arguments)
+    common.run_alone("churn", run, parse())

@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, machine facts, servers in directories of their own or elsewhere,
+"""What the benchmarks share: machine facts, servers in directories of their own or elsewhere,
 redis-benchmark, tables and the JSON result."""
 
 import sys
@@ -6,14 +6,12 @@ import sys
 # Whoever imports `queue` means Python's own, and not the benchmark that stands here.
 sys.path.append(sys.path.pop(0))
 
-import argparse
 import contextlib
 import csv
 import errno
 import json
 import os
 import platform
-import re
 import shutil
 import signal
 import socket
@@ -30,51 +28,6 @@ except ImportError:
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MB = 1 << 20
 BUSY_PERCENT = 15  # of all processors: more than that before anything was started is somebody else
-UNITS = {"": 1, "k": 1000, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "g": 10**9, "gb": 1 << 30}
-
-
-def parse_bytes(text):
-    """'256mb' as the configuration files mean it."""
-    match = re.fullmatch(r"(\d+)(|k|kb|m|mb|g|gb)", text.lower())
-    if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"an amount like 256mb is wanted and not '{text}'")
-    return int(match[1]) * UNITS[match[2]]
-
-
-def whole(text):
-    """The type of an option that is a whole number above 0."""
-    if not re.fullmatch(r"0*[1-9]\d{0,14}", text):
-        raise argparse.ArgumentTypeError(f"a whole number above 0 is wanted and not '{text}'")
-    return int(text)
-
-
-def wholes(text):
-    """Such numbers with commas between them: 1,5,10."""
-    return [whole(word) for word in text.split(",")]
-
-
-def above_zero(text):
-    """The type of an option that is a time or the like."""
-    if not re.fullmatch(r"\d{0,12}\.?\d{0,9}", text) or not text.strip("0."):
-        raise argparse.ArgumentTypeError(f"a number above 0 is wanted and not '{text}'")
-    return float(text)
-
-
-def base_options(description):
-    """The parser with the options that every benchmark has."""
-    parser = argparse.ArgumentParser(description=description.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true", help="a look instead of a measurement")
-    parser.add_argument("--dir", help="where the data goes; it should be on the disk that is meant")
-    parser.add_argument("--server", default=os.path.join(ROOT, "build/release/ingot-server"))
-    return parser
-
-
-def options(description):
-    """The same, for those that compare with redis-server and write one JSON file."""
-    parser = base_options(description)
-    parser.add_argument("--redis", default="redis-server", help="the server to compare with")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
-    return parser
 
 
 def need(*tools):

@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 
+import arguments
 import common
 import generator
 import report
@@ -122,13 +123,13 @@ def main():
     parser.add_argument("b", metavar="B")
     parser.add_argument("--workloads", choices=list(workloads.SETS), default="types")
     parser.add_argument("--only", default="", help="only workloads whose name contains one of these: hset,zadd")
-    parser.add_argument("--payloads", type=common.wholes, default=[100], help="100")
-    parser.add_argument("--pipelines", type=common.wholes, default=[1, 16], help="1,16")
-    parser.add_argument("--connections", type=common.whole, default=50)
-    parser.add_argument("--client-threads", type=common.whole, default=generator.default_threads())
-    parser.add_argument("--keys", type=common.whole, help="100,000; 20,000 when quick")
-    parser.add_argument("--rounds", type=common.whole, help="5; 2 when quick")
-    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 2; 0.5 when quick")
+    parser.add_argument("--payloads", type=arguments.wholes, default=[100], help="100")
+    parser.add_argument("--pipelines", type=arguments.wholes, default=[1, 16], help="1,16")
+    parser.add_argument("--connections", type=arguments.whole, default=50)
+    parser.add_argument("--client-threads", type=arguments.whole, default=generator.default_threads())
+    parser.add_argument("--keys", type=arguments.whole, help="100,000; 20,000 when quick")
+    parser.add_argument("--rounds", type=arguments.whole, help="5; 2 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 2; 0.5 when quick")
     parser.add_argument("--maxmemory", default="1gb", help="of an Ingot that is started (1gb)")
     parser.add_argument("--engine", default="rocksdb", help="the same (rocksdb)")
     parser.add_argument(

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 
+import arguments
 import common
 import devices
 import generator
@@ -306,11 +307,11 @@ def conf_of(profile):
 
 def add_options(parser):
     """What the data is, and where."""
-    size = common.parse_bytes
+    size = arguments.parse_bytes
     parser.add_argument("--profile", choices=list(PROFILES), default="ssd", help="of conf/ (ssd)")
-    parser.add_argument("--keys", type=common.whole, help="as many as make four times maxmemory")
+    parser.add_argument("--keys", type=arguments.whole, help="as many as make four times maxmemory")
     parser.add_argument("--maxmemory", type=size, help="256mb, 16mb when quick; a quarter of the data with --keys")
-    parser.add_argument("--value-bytes", type=common.whole, default=100)
+    parser.add_argument("--value-bytes", type=arguments.whole, default=100)
     parser.add_argument(
         "--page-cache", action="store_true", help="read as the profile says, and not past the page cache"
     )
@@ -323,7 +324,7 @@ def derive(args):
     record = args.value_bytes + KEY_BYTES
     if args.keys and not args.maxmemory:
         args.maxmemory = max(8 * MB, args.keys * record // 4)
-    args.maxmemory = args.maxmemory or common.parse_bytes("16mb" if args.quick else "256mb")
+    args.maxmemory = args.maxmemory or arguments.parse_bytes("16mb" if args.quick else "256mb")
     args.keys = args.keys or 4 * args.maxmemory // record
     if args.keys < 1000 or args.value_bytes < 1:
         sys.exit("1,000 keys of a byte at least are wanted")
@@ -334,23 +335,23 @@ def main():
     add_options(parser)
     parser.add_argument(
         "--hot-keys",
-        type=common.whole,
+        type=arguments.whole,
         help="a hundredth of the keys, or fewer where a quarter of maxmemory does not hold them",
     )
     parser.add_argument(
         "--seconds",
-        type=common.above_zero,
+        type=arguments.above_zero,
         help="of random reads, and of hot reads: 60, 300 for hdd; 5 when quick",
     )
     parser.add_argument(
         "--fio-seconds",
-        type=common.above_zero,
+        type=arguments.above_zero,
         help="of each measurement of the disk: 10, 20 for hdd; 2 when quick",
     )
     parser.add_argument(
-        "--fio-size", type=common.parse_bytes, help="of the file it reads: as the data, 4gb at most"
+        "--fio-size", type=arguments.parse_bytes, help="of the file it reads: as the data, 4gb at most"
     )
-    parser.add_argument("--sample-seconds", type=common.above_zero, help="2; 0.5 when quick")
+    parser.add_argument("--sample-seconds", type=arguments.above_zero, help="2; 0.5 when quick")
     args = runs.parse(parser)
     asked = dict(vars(args))
     derive(args)

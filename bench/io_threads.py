@@ -8,6 +8,7 @@ threads that it has.
 import collections
 import os
 
+import arguments
 import common
 import generator
 import report
@@ -118,15 +119,15 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__)
-    parser.add_argument("--threads", type=common.wholes, help="1,2,4,8,16,32,64; 1,2 when quick")
-    parser.add_argument("--payloads", type=common.wholes, help="3,100,1000; 100 when quick")
-    parser.add_argument("--pipelines", type=common.wholes, help="1,5,10; 1,10 when quick")
-    parser.add_argument("--connections", type=common.whole, default=512)
-    parser.add_argument("--client-threads", type=common.whole, default=max(1, (os.cpu_count() or 1) // 2))
+    parser.add_argument("--threads", type=arguments.wholes, help="1,2,4,8,16,32,64; 1,2 when quick")
+    parser.add_argument("--payloads", type=arguments.wholes, help="3,100,1000; 100 when quick")
+    parser.add_argument("--pipelines", type=arguments.wholes, help="1,5,10; 1,10 when quick")
+    parser.add_argument("--connections", type=arguments.whole, default=512)
+    parser.add_argument("--client-threads", type=arguments.whole, default=max(1, (os.cpu_count() or 1) // 2))
     parser.add_argument("--only", default="", help="only commands whose name contains one of these: get,xadd")
-    parser.add_argument("--keys", type=common.whole, default=100_000)
+    parser.add_argument("--keys", type=arguments.whole, default=100_000)
     parser.add_argument("--maxmemory", default="2gb", help="of the server (2gb)")
-    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 2; 0.5 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 2; 0.5 when quick")
     args = runs.parse(parser)
     asked = dict(vars(args))
     args.threads = args.threads or ([1, 2] if args.quick else [1, 2, 4, 8, 16, 32, 64])

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 
+import arguments
 import common
 from common import MB, median, thousands
 
@@ -197,7 +198,7 @@ def run(args):
         result["whole"] = whole_replies(server)
         result["queue"] = queue(server, args)
         result["drop"] = drop(server, args)
-        limit = common.parse_bytes(args.maxmemory)
+        limit = arguments.parse_bytes(args.maxmemory)
         result["memory"] = server.peak_memory() / limit
         print(f"peak memory {server.peak_memory() / MB:.0f} MB = {result['memory']:.2f} of maxmemory")
         common.print_load()
@@ -205,7 +206,7 @@ def run(args):
 
 
 def parse(words=None):
-    parser = common.options(__doc__)
+    parser = arguments.options(__doc__)
     parser.add_argument("--elements", type=int, help="of each large collection: 5,000,000; 200,000 when quick")
     parser.add_argument("--requests", type=int, help="of each kind: 20,000; 2,000 when quick")
     parser.add_argument("--maxmemory", default="256mb")

@@ -8,6 +8,7 @@ same loader for its rate alone.
 import sys
 import time
 
+import arguments
 import common
 import generator
 from common import MB, median, thousands
@@ -84,12 +85,12 @@ def run(args):
 
 
 def parse(words=None):
-    parser = common.options(__doc__)
+    parser = arguments.options(__doc__)
     parser.add_argument("--keys", type=int, help="5 million; 1 million when quick")
-    parser.add_argument("--maxmemory", type=common.parse_bytes, help="256mb; 64mb when quick")
+    parser.add_argument("--maxmemory", type=arguments.parse_bytes, help="256mb; 64mb when quick")
     args = parser.parse_args(words)
     args.keys = args.keys or (1_000_000 if args.quick else 5_000_000)
-    args.maxmemory = args.maxmemory or common.parse_bytes("64mb" if args.quick else "256mb")
+    args.maxmemory = args.maxmemory or arguments.parse_bytes("64mb" if args.quick else "256mb")
     return args
 
 

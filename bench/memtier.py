@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import arguments
 import common
 import generator
 import report
@@ -99,12 +100,12 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__)
-    parser.add_argument("--value-bytes", type=common.whole, default=256)
-    parser.add_argument("--pipelines", type=common.wholes, default=[1, 30], help="1,30")
-    parser.add_argument("--connections", type=common.whole, default=200)
-    parser.add_argument("--client-threads", type=common.whole, default=max(1, (os.cpu_count() or 1) // 2))
-    parser.add_argument("--keys", type=common.whole, help="1 million; 100,000 when quick")
-    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 20; 1 when quick")
+    parser.add_argument("--value-bytes", type=arguments.whole, default=256)
+    parser.add_argument("--pipelines", type=arguments.wholes, default=[1, 30], help="1,30")
+    parser.add_argument("--connections", type=arguments.whole, default=200)
+    parser.add_argument("--client-threads", type=arguments.whole, default=max(1, (os.cpu_count() or 1) // 2))
+    parser.add_argument("--keys", type=arguments.whole, help="1 million; 100,000 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 20; 1 when quick")
     args = runs.parse(parser)
     asked = dict(vars(args))
     args.keys = args.keys or (100_000 if args.quick else 1_000_000)

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 
+import arguments
 import common
 from common import MB
 
@@ -271,9 +272,9 @@ def run(args):
 
 
 def main():
-    parser = common.options(__doc__)
+    parser = arguments.options(__doc__)
     parser.add_argument("scenes", nargs="*", metavar="scene", help=", ".join(SCENES) + " (all)")
-    parser.add_argument("--memory", type=common.parse_bytes, default=96 * MB, help="maxmemory (96mb)")
+    parser.add_argument("--memory", type=arguments.parse_bytes, default=96 * MB, help="maxmemory (96mb)")
     parser.add_argument("--engine", default="rocksdb")
     parser.add_argument("--share", type=float, default=1, help="of the sizes that are meant (1)")
     common.run_alone("overload", run, parser.parse_args())

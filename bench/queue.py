@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import arguments
 import common
 import generator
 import report
@@ -270,29 +271,29 @@ def main():
     parser.add_argument(
         "--parts", type=parts, default=["throughput", "batches", "kills"], help="throughput,batches,kills"
     )
-    parser.add_argument("--pipelines", type=common.wholes, help="1,10,50,100,200; 1,50 when quick")
+    parser.add_argument("--pipelines", type=arguments.wholes, help="1,10,50,100,200; 1,50 when quick")
     parser.add_argument(
-        "--connections", type=common.wholes, help="of producers, and of consumers: 1,2,4,8,16; 1,4 when quick"
+        "--connections", type=arguments.wholes, help="of producers, and of consumers: 1,2,4,8,16; 1,4 when quick"
     )
-    parser.add_argument("--payloads", type=common.wholes, default=[3, 250], help="3,250")
+    parser.add_argument("--payloads", type=arguments.wholes, default=[3, 250], help="3,250")
     parser.add_argument(
-        "--rates", type=common.wholes, help="messages a second for batches: 1000,10000; 1000 when quick"
+        "--rates", type=arguments.wholes, help="messages a second for batches: 1000,10000; 1000 when quick"
     )
     parser.add_argument(
-        "--batch-ms", type=common.above_zero, default=20, help="a batch is sent after so long (20)"
+        "--batch-ms", type=arguments.above_zero, default=20, help="a batch is sent after so long (20)"
     )
-    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 3; 0.5 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 3; 0.5 when quick")
     parser.add_argument(
-        "--messages", type=common.whole, help="when consumers are killed: 50,000; 5,000 when quick"
+        "--messages", type=arguments.whole, help="when consumers are killed: 50,000; 5,000 when quick"
     )
-    parser.add_argument("--kills", type=common.whole, help="50; 5 when quick")
-    parser.add_argument("--workers", type=common.whole, default=4)
+    parser.add_argument("--kills", type=arguments.whole, help="50; 5 when quick")
+    parser.add_argument("--workers", type=arguments.whole, default=4)
     parser.add_argument(
-        "--batch", type=common.whole, default=20, help="messages that a consumer takes at a time (20)"
+        "--batch", type=arguments.whole, default=20, help="messages that a consumer takes at a time (20)"
     )
-    parser.add_argument("--work-us", type=common.whole, default=500, help="what a message is worth (500)")
+    parser.add_argument("--work-us", type=arguments.whole, default=500, help="what a message is worth (500)")
     parser.add_argument(
-        "--patience", type=common.above_zero, default=300, help="seconds for all messages to be worked on (300)"
+        "--patience", type=arguments.above_zero, default=300, help="seconds for all messages to be worked on (300)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the kills")
     args = runs.parse(parser)

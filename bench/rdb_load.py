@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 
-from common import ROOT, MB, whole  # noqa: F401  (common also looks for python3-redis)
+from arguments import whole
+from common import ROOT, MB  # noqa: F401  (common also looks for python3-redis)
 
 import redis
 import tempfile

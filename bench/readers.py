@@ -10,6 +10,7 @@ fio's reads.
 import os
 import sys
 
+import arguments
 import common
 import devices
 import disk
@@ -215,12 +216,12 @@ def work(run, args):
 def parse(words=None):
     parser = runs.options(__doc__)
     disk.add_options(parser)
-    parser.add_argument("--threads", type=common.wholes, default=[1, 5, 10, 20, 50],
+    parser.add_argument("--threads", type=arguments.wholes, default=[1, 5, 10, 20, 50],
                         help="numbers of reader threads: 1,5,10,20,50")  # fmt: skip
-    parser.add_argument("--rounds", type=common.whole, help="3; 1 when quick")
-    parser.add_argument("--seconds", type=common.above_zero, help="of one measurement: 5; 2 when quick")
+    parser.add_argument("--rounds", type=arguments.whole, help="3; 1 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 5; 2 when quick")
     parser.add_argument(
-        "--fio-size", type=common.parse_bytes, help="of the file it reads: as the data, 4gb at most"
+        "--fio-size", type=arguments.parse_bytes, help="of the file it reads: as the data, 4gb at most"
     )
     args = runs.parse(parser, words)
     asked = dict(vars(args))

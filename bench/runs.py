@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+import arguments
 import common
 import devices
 
@@ -19,7 +20,7 @@ DRAW_SECONDS = 0.2
 
 def options(description, target=True):
     """The options of every script that has runs."""
-    parser = common.base_options(description)
+    parser = arguments.base_options(description)
     parser.add_argument(
         "--run-dir", metavar="DIR", help="for results; with that of a run that was stopped, goes on"
     )

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 
+import arguments
 import common
 import devices
 import report
@@ -99,9 +100,9 @@ def main():
     parser.add_argument("--profiles", type=lambda text: text.split(","), default=list(devices.PROFILES),
                         help=",".join(devices.PROFILES))  # fmt: skip
     parser.add_argument("--take-off", action="store_true", help="take what FUSE takes off every request")
-    parser.add_argument("--seconds", type=common.above_zero, help="of each measurement: 5; 1 when quick")
+    parser.add_argument("--seconds", type=arguments.above_zero, help="of each measurement: 5; 1 when quick")
     parser.add_argument(
-        "--fio-size", type=common.parse_bytes, help="of the file that fio reads: 256mb; 32mb when quick"
+        "--fio-size", type=arguments.parse_bytes, help="of the file that fio reads: 256mb; 32mb when quick"
     )
     args = runs.parse(parser)
     asked = dict(vars(args))
@@ -109,7 +110,7 @@ def main():
         if profile not in devices.PROFILES:
             parser.error(f"there is no profile {profile}")
     args.seconds = args.seconds or (1 if args.quick else 5)
-    args.fio_size = args.fio_size or common.parse_bytes("32mb" if args.quick else "256mb")
+    args.fio_size = args.fio_size or arguments.parse_bytes("32mb" if args.quick else "256mb")
     runs.alone("slowdisk", work, args, asked, [devices.SLOWDISK, "fio"], server=False)
 
 

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 
+import arguments
 import common
 from common import MB
 
@@ -181,10 +182,10 @@ def run(args):
 
 
 def main():
-    parser = common.options(__doc__)
+    parser = arguments.options(__doc__)
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--rate", type=int, default=5000, help="commands a second (5000)")
-    parser.add_argument("--memory", type=common.parse_bytes, default=64 * MB, help="maxmemory (64mb)")
+    parser.add_argument("--memory", type=arguments.parse_bytes, default=64 * MB, help="maxmemory (64mb)")
     parser.add_argument("--engine", default="rocksdb")
     parser.add_argument("--plot", metavar="FILE", help="draw the samples there, as SVG")
     common.run_alone("soak", run, parser.parse_args())
