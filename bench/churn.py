@@ -38,9 +38,14 @@ def written(server):
         return int(dict(line.split(": ") for line in file)["wchar"])
 
 
+def sessions(args):
+    """How many there are at any time."""
+    return args.data // (FIELDS * (FIELD_BYTES + 20))
+
+
 def churn(server, args, order):
     rng = random.Random(1)
-    count = args.data // (FIELDS * (FIELD_BYTES + 20))
+    count = sessions(args)
     alive = list(range(count))
     for first in range(0, count, PIPELINE):
         send(server, (session(number, rng) for number in alive[first : first + PIPELINE]))
@@ -96,12 +101,15 @@ def run(args):
 def parse(words=None):
     parser = arguments.options(__doc__)
     parser.add_argument("--data", type=arguments.parse_bytes, help="bytes of sessions: 1gb; 200mb when quick")
-    parser.add_argument("--ratio", type=int, default=16, help="of the data to maxmemory, which is 32 MB at least")
-    parser.add_argument("--turns", type=float, help="how often every session is replaced: 3; 1.5 when quick")
-    parser.add_argument("--engine", default="rocksdb")
+    parser.add_argument("--ratio", type=arguments.whole, default=16,
+                        help="of the data to maxmemory, which is 32 MB at least (16)")  # fmt: skip
+    parser.add_argument("--turns", type=arguments.above_zero, help="how often every session is replaced: 3; 1.5 when quick")
+    arguments.add_engine(parser)
     args = parser.parse_args(words)
     args.data = args.data or (200 * MB if args.quick else 1024 * MB)
     args.turns = args.turns or (1.5 if args.quick else 3)
+    if args.turns * sessions(args) < PIPELINE:
+        parser.error(f"{PIPELINE} sessions at least are to be replaced: give more --data or --turns")
     return args
 
 

@@ -32,7 +32,7 @@ BUSY_PERCENT = 15  # of all processors: more than that before anything was start
 
 def need(*tools):
     """Ends the script when one of these programs is missing."""
-    for tool in tools:
+    for tool in ("setpriv", *tools):  # that one starts all others, so that they go with the script
         if not shutil.which(tool):
             sys.exit(f"{tool} is missing: deps/build.sh bench builds ours, deps/install.sh bench brings the rest")
 
@@ -199,6 +199,7 @@ class Endpoint:
 
     local = False
     password = None
+    patience = 60  # seconds: for an answer, and for a server of ours until it serves
 
     def __init__(self, name, host, port):
         self.name, self.host, self.port = name, host, port
@@ -208,7 +209,7 @@ class Endpoint:
         self.client.close()
 
     def connect(self):
-        self.client = redis.Redis(host=self.host, port=self.port, password=self.password, socket_timeout=60)
+        self.client = redis.Redis(host=self.host, port=self.port, password=self.password, socket_timeout=self.patience)
 
     def info(self):
         """All that INFO tells; a server that has no "everything" gives what it has."""
@@ -259,10 +260,28 @@ class Target(Endpoint):
     def __enter__(self):
         self.connect()
         try:
-            self.client.ping()
+            self._greet()
         except redis.exceptions.RedisError as error:
             sys.exit(f"no server answers at {self.name}: {error}")
         return self
+
+    def _greet(self):
+        """The password is for those that have one: of two servers that are compared it may be only one."""
+        try:
+            self.client.ping()
+        except redis.exceptions.RedisError as error:
+            if "without any password" not in str(error):
+                raise
+            self.password = None
+            self.connect()
+            self.client.ping()
+
+    def why_gone(self):
+        try:
+            self.client.ping()
+        except redis.exceptions.ConnectionError as error:
+            return f"{self.name} does not answer any more: {error}"
+        return ""
 
     def restart(self, **_):
         """Not ours to do."""
@@ -303,12 +322,17 @@ class Server(Endpoint):
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, *_):
+        # Who lost the connection does not know why; the log tells, and is about to go.
+        lost = kind and issubclass(kind, (OSError, redis.exceptions.ConnectionError))
+        why = self.why_gone() if lost and self._process else ""
         if self._process:
             self._process.kill()
             self._process.wait()
         if not self._keep:
             shutil.rmtree(self.directory, ignore_errors=True)
+        if why:
+            sys.exit(why)
 
     @property
     def pid(self):
@@ -322,7 +346,7 @@ class Server(Endpoint):
                 with_us(*self._command, *words), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.connect()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + self.patience
         while True:
             try:
                 self.client.ping()
@@ -330,7 +354,7 @@ class Server(Endpoint):
             except redis.exceptions.ConnectionError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     sys.exit(f"{self.name} does not serve:\n{self._log_tail()}")
-                time.sleep(0.05)
+                time.sleep(0.005)
 
     @property
     def _log_path(self):
@@ -418,6 +442,28 @@ def free_port():
 # ------------------------------------------------------------------ redis-benchmark
 
 
+def output_of(server, *command):
+    """What a program that measures this server prints; the script ends when that fails, or when the server does:
+    redis-benchmark waits for ever for one that is gone."""
+    process = subprocess.Popen(
+        with_us(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        while True:
+            try:
+                out, said = process.communicate(timeout=1)
+                break
+            except subprocess.TimeoutExpired:
+                if why := server.why_gone():
+                    sys.exit(why)
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode != 0:
+        sys.exit(server.why_gone() or f"{' '.join(command)} failed:\n{out}{said}")
+    return out
+
+
 def redis_benchmark(server, seconds, keys, *words, **load):
     """Requests per second of one redis-benchmark of some `seconds`; `words` say which request."""
     return redis_benchmark_row(server, seconds, keys, *words, **load)["rps"]
@@ -435,10 +481,10 @@ def redis_benchmark_row(server, seconds, keys, *words, guess=20000, connections=
         command += ["-P", str(pipeline), "-r", str(keys), "-n", str(requests)]
         command += ["--threads", str(threads)] if threads else []
         command += ["-a", server.password] if server.password else []
-        done = subprocess.run(with_us(*command, *words), capture_output=True, text=True, check=False)
-        rows = list(csv.reader(done.stdout.splitlines()))
-        if done.returncode != 0 or len(rows) < 2:
-            sys.exit(server.why_gone() or f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+        out = output_of(server, *command, *words)
+        rows = list(csv.reader(out.splitlines()))
+        if len(rows) < 2:
+            sys.exit(f"{' '.join(command)} failed:\n{out}")
         return {name: float(value) for name, value in zip(rows[0][1:], rows[-1][1:])}
 
     return measure(measure(guess)["rps"] * seconds)

@@ -10,97 +10,73 @@ one client at the master, SET and GET in turn, meanwhile. Everything runs on thi
 share its processors.
 """
 
-import contextlib
-import json
 import os
-import shutil
 import statistics
 import tempfile
-import threading
 import time
 
-from common import MB
-from rdb_load import SHAPES, Running, parse_options, port_of, write_dump
+import beside
+import common
+from common import MB, median
+from rdb_load import SHAPES, loading, parse, servers_of, write_dump
 
 PAIRS = ["redis>redis", "redis>ingot", "ingot>redis", "ingot>ingot"]
 
 
-class Neighbour(threading.Thread):
+class Neighbour(beside.Beside):
     """A client of the master, and how long it waits."""
 
     def __init__(self, client):
-        super().__init__(daemon=True)
-        self.client, self.waits, self.ended = client, [], threading.Event()
+        super().__init__(self._send)
+        self._client, self._waits = client, []
 
-    def run(self):
-        while not self.ended.is_set():
+    def _send(self, ended):
+        while not ended.is_set():
             for words in (("SET", "neighbour", "x"), ("GET", "neighbour")):
                 begun = time.perf_counter()
-                self.client.execute_command(*words)
-                self.waits.append(time.perf_counter() - begun)
+                self._client.execute_command(*words)
+                self._waits.append(time.perf_counter() - begun)
 
-    def stop(self):
-        self.ended.set()
-        self.join()
-        return {"p99": statistics.quantiles(self.waits, n=100)[-1] * 1e3, "max": max(self.waits) * 1e3}
+    def waits(self):
+        return {"p99": statistics.quantiles(self._waits, n=100)[-1] * 1e3, "max": max(self._waits) * 1e3}
 
 
-@contextlib.contextmanager
-def running(command, base, port, dump=None):
-    directory = tempfile.mkdtemp(dir=base)
-    if dump:
-        os.link(dump, os.path.join(directory, "dump.rdb"))
-    server = Running(command, directory, port)
-    try:
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(directory)
-
-
-def sync(pair, commands, base, dump):
+def sync(pair, servers, base, dump):
     """The seconds of one full sync, and the milliseconds that the neighbour waited."""
     first, second = pair.split(">")
-    with running(commands[first], base, port_of(0), dump) as master, running(commands[second], base, port_of(1)) as replica:
-        neighbour = Neighbour(master.client)
-        neighbour.start()
-        begun = time.monotonic()
-        replica.client.execute_command("REPLICAOF", "127.0.0.1", master.port)
-        while replica.client.info("replication")["master_link_status"] != "up":
-            time.sleep(0.01)
-        seconds = time.monotonic() - begun
-        return seconds, neighbour.stop()
+    with loading(first, servers, base, dump) as master, loading(second, servers, base) as replica:
+        with Neighbour(master.client) as neighbour:
+            begun = time.monotonic()
+            replica.client.execute_command("REPLICAOF", "127.0.0.1", master.port)
+            while replica.client.info("replication")["master_link_status"] != "up":
+                time.sleep(0.01)
+                neighbour.check()
+            seconds = time.monotonic() - begun
+        return seconds, neighbour.waits()
 
 
-def main():
-    options = parse_options(__doc__, "syncs of each pair, in turn; the median counts")
-    commands = {"redis": ["redis-server", "--save", "", "--repl-diskless-sync-delay", "0"],
-                "ingot": [options.server, "--engine", options.engine]}  # fmt: skip
+def run(args):
+    servers = servers_of(args, **{"repl-diskless-sync-delay": "0"})
     results = []
     print(f"{'seconds (ms: p99, max)':24}{'MB':>8}" + "".join(f"{pair:>26}" for pair in PAIRS))
-    base = tempfile.mkdtemp(prefix="full-sync-", dir=options.dir)
-    try:
-        for shape in options.shape or SHAPES:
-            size = write_dump(shape, options.elements, base)
-            dump = os.path.join(base, "dump.rdb")
+    with tempfile.TemporaryDirectory(prefix="full-sync-", dir=args.dir) as base:
+        for shape in args.shape or SHAPES:
+            dump = write_dump(shape, args, base)
+            size = os.path.getsize(dump)
             figures = {pair: [] for pair in PAIRS}
-            for _ in range(options.rounds):
+            for _ in range(args.rounds):
                 for pair in PAIRS:
-                    figures[pair].append(sync(pair, commands, base, dump))
+                    figures[pair].append(sync(pair, servers, base, dump))
+            os.remove(dump)
             line = f"{shape:24}{size / MB:8.1f}"
             for pair in PAIRS:
-                median = statistics.median(seconds for seconds, _ in figures[pair])
-                p99, most = (statistics.median(waits[name] for _, waits in figures[pair]) for name in ("p99", "max"))
-                line += f"{median:10.2f} ({p99:6.1f},{most:6.0f})"
+                seconds = median(seconds for seconds, _ in figures[pair])
+                p99, most = (median(waits[name] for _, waits in figures[pair]) for name in ("p99", "max"))
+                line += f"{seconds:10.2f} ({p99:6.1f},{most:6.0f})"
             print(line, flush=True)
             results.append({"shape": shape, "bytes": size, "syncs": figures})
-            os.remove(dump)
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
-    if options.json:
-        with open(options.json, "w") as out:
-            json.dump(results, out, indent=1)
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    common.run_alone("full_sync", run, parse(__doc__, "syncs of each pair, in turn; the median counts"))

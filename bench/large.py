@@ -7,10 +7,10 @@ One client, one request at a time: the figures are latencies as a client sees th
 
 import random
 import socket
-import threading
 import time
 
 import arguments
+import beside
 import common
 from common import MB, median, thousands
 
@@ -113,6 +113,8 @@ def read_all(server, kind):
         total, tail = 0, b""
         while not tail.endswith(b"+PONG\r\n"):
             data = connection.recv(1 << 18)
+            if not data:
+                raise ConnectionError(f"{TYPES[kind][3][0]}: the server hung up")
             total += len(data)
             tail = (tail + data)[-7:]
         return total, time.monotonic() - start
@@ -151,7 +153,7 @@ def queue(server, args):
         server.client.rpush(small, *[VALUE] * SMALL)
         rates.append(pushed_and_popped(server, "list:large", args.queue_seconds * 0.08))
         ratios.append(rates[-1] / pushed_and_popped(server, small, args.queue_seconds * 0.02))
-    print(f"\nLPUSH and RPOP on {args.elements:,} elements for {args.queue_seconds} s, a pipeline of 200: "
+    print(f"\nLPUSH and RPOP on {args.elements:,} elements for {args.queue_seconds:g} s, a pipeline of 200: "
           f"{thousands(median(rates))} commands/s; last tenth / first {rates[-1] / rates[0]:.2f}; "
           f"against a new queue of {SMALL}: first tenth {ratios[0]:.2f}, last {ratios[-1]:.2f}")  # fmt: skip
     return {"rates": rates, "to_new_queue": ratios}
@@ -159,29 +161,27 @@ def queue(server, args):
 
 def drop(server, args):
     """Drops everything and waits for the space, while another client reads and writes."""
-    before, took, done = server.disk_bytes(), [], threading.Event()
+    before, took = server.disk_bytes(), []
     dropped = 2 * args.elements
     for kind in ("hash", "set"):  # 10 million elements in the full run
         server.client.execute_command("DEL", f"{kind}:large")
     start = time.monotonic()
 
-    def others():
+    def others(ended):
         client = common.redis.Redis(port=server.port)
-        while not done.is_set():
+        while not ended.is_set():
             for words in (("SET", "beside", "x"), ("GET", "beside"), ("ZSCORE", "zset:large", member(5))):
                 begin = time.perf_counter()
                 client.execute_command(*words)
                 took.append((time.perf_counter() - begin) * 1000)
 
-    thread = threading.Thread(target=others)
-    thread.start()
-    smallest, settled = before, start
-    while time.monotonic() - start < 600 and time.monotonic() - settled < 20:
-        time.sleep(0.2)
-        if server.disk_bytes() < smallest - MB:
-            smallest, settled = min(smallest, server.disk_bytes()), time.monotonic()
-    done.set()
-    thread.join()
+    with beside.Beside(others) as client:
+        smallest, settled = before, start
+        while time.monotonic() - start < 600 and time.monotonic() - settled < 20:
+            time.sleep(0.2)
+            client.check()
+            if server.disk_bytes() < smallest - MB:
+                smallest, settled = min(smallest, server.disk_bytes()), time.monotonic()
     took.sort()
     print(f"\nDEL of {dropped:,} elements: {before / MB:,.0f} MB on disk became {smallest / MB:,.0f} MB within "
           f"{settled - start:.0f} s; GET, SET and ZSCORE meanwhile: p50 {took[len(took) // 2]:.2f} ms, "
@@ -190,7 +190,7 @@ def drop(server, args):
 
 
 def run(args):
-    common.title(f"Collections of {args.elements:,} elements, maxmemory {args.maxmemory}")
+    common.title(f"Collections of {args.elements:,} elements, maxmemory {args.maxmemory / MB:,.0f} MB")
     with common.ingot(args, {"maxmemory": args.maxmemory}) as server:
         result = {"fill": fill_all(server, args)}
         server.wait_until_quiet()
@@ -198,8 +198,7 @@ def run(args):
         result["whole"] = whole_replies(server)
         result["queue"] = queue(server, args)
         result["drop"] = drop(server, args)
-        limit = arguments.parse_bytes(args.maxmemory)
-        result["memory"] = server.peak_memory() / limit
+        result["memory"] = server.peak_memory() / args.maxmemory
         print(f"peak memory {server.peak_memory() / MB:.0f} MB = {result['memory']:.2f} of maxmemory")
         common.print_load()
     return result
@@ -207,10 +206,11 @@ def run(args):
 
 def parse(words=None):
     parser = arguments.options(__doc__)
-    parser.add_argument("--elements", type=int, help="of each large collection: 5,000,000; 200,000 when quick")
-    parser.add_argument("--requests", type=int, help="of each kind: 20,000; 2,000 when quick")
-    parser.add_argument("--maxmemory", default="256mb")
-    parser.add_argument("--queue-seconds", type=int, help="60; 5 when quick")
+    parser.add_argument("--elements", type=arguments.whole_within(SMALL, 10**9),
+                        help="of each large collection: 5,000,000; 200,000 when quick")  # fmt: skip
+    parser.add_argument("--requests", type=arguments.whole, help="of each kind: 20,000; 2,000 when quick")
+    arguments.add_maxmemory(parser, "256mb")
+    parser.add_argument("--queue-seconds", type=arguments.above_zero, help="of the queue: 60; 5 when quick")
     args = parser.parse_args(words)
     args.elements = args.elements or (200_000 if args.quick else 5_000_000)
     args.requests = args.requests or (2_000 if args.quick else 20_000)

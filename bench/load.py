@@ -86,8 +86,8 @@ def run(args):
 
 def parse(words=None):
     parser = arguments.options(__doc__)
-    parser.add_argument("--keys", type=int, help="5 million; 1 million when quick")
-    parser.add_argument("--maxmemory", type=arguments.parse_bytes, help="256mb; 64mb when quick")
+    parser.add_argument("--keys", type=arguments.whole_within(1000, 10**12), help="how many: 5 million; 1 million when quick")
+    parser.add_argument("--maxmemory", type=arguments.parse_bytes, help="of Ingot: 256mb; 64mb when quick")
     args = parser.parse_args(words)
     args.keys = args.keys or (1_000_000 if args.quick else 5_000_000)
     args.maxmemory = args.maxmemory or arguments.parse_bytes("64mb" if args.quick else "256mb")

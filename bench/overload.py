@@ -6,16 +6,17 @@ scene the longest and the usual wait of a neighbour is shown, who sends one SET 
 the peak of the server's memory beside `maxmemory`.
 """
 
+import argparse
+import contextlib
 import itertools
-import os
 import resource
 import selectors
 import socket
 import sys
-import threading
 import time
 
 import arguments
+import beside
 import common
 from common import MB
 
@@ -23,33 +24,24 @@ PIPELINE_BYTES = 1 << 20
 PER_COMMAND = 500  # elements
 
 
-class Neighbour:
-    """Sends single commands from a thread of its own and notes how long each took."""
+class Neighbour(beside.Beside):
+    """Sends single commands and notes how long each took."""
 
     def __init__(self, server):
-        self._client = common.redis.Redis(port=server.port, socket_timeout=600)
-        self._stop = threading.Event()
+        super().__init__(self._send)
+        self._port = server.port
         self._times = {"SET": [], "GET": []}
-        self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
-        self._client.close()
-
-    def _run(self):
-        for number in itertools.count():
-            if self._stop.is_set():
-                return
-            for name, words in (("SET", (b"%d" % number,)), ("GET", ())):
-                start = time.monotonic()
-                self._client.execute_command(name, "neighbour", *words)
-                self._times[name].append((time.monotonic() - start) * 1000)
-            time.sleep(0.001)
+    def _send(self, ended):
+        with common.redis.Redis(port=self._port, socket_timeout=600) as client:
+            for number in itertools.count():
+                if ended.is_set():
+                    return
+                for name, words in (("SET", (b"%d" % number,)), ("GET", ())):
+                    start = time.monotonic()
+                    client.execute_command(name, "neighbour", *words)
+                    self._times[name].append((time.monotonic() - start) * 1000)
+                time.sleep(0.001)
 
     def waits(self):
         found = {}
@@ -75,7 +67,9 @@ def send_all(server, commands, reply_lines=1):
         def drain(lines):
             while lines > 0:
                 data = connection.recv(1 << 20)
-                if not data or b"-" in data[:1]:
+                if not data:
+                    raise ConnectionError("the server hung up")
+                if data.startswith(b"-"):
                     sys.exit(f"refused: {data[:200]!r}")
                 lines -= data.count(b"\r\n")
             return lines
@@ -105,7 +99,7 @@ def discard_reply(server, *words, idle=600):
         while not tail.endswith(mark):
             data = connection.recv(1 << 20)
             if not data:
-                sys.exit(f"{words[0]}: the server hung up")
+                raise ConnectionError(f"{words[0].decode()}: the server hung up")
             head = head or data[:80]
             total += len(data)
             tail = (tail + data)[-len(mark):]  # fmt: skip
@@ -192,13 +186,11 @@ def keyspace(server, count):
     if server.client.dbsize() < count:
         sys.exit("DBSIZE is not what was sent")
     rows.append(scene(server, "KEYS *", discard_reply, server, b"KEYS", b"*"))
-    four = [threading.Thread(target=discard_reply, args=(server, b"KEYS", b"*9")) for _ in range(4)]
 
     def run_four():
-        for each in four:
-            each.start()
-        for each in four:
-            each.join()
+        with contextlib.ExitStack() as four:
+            for _ in range(4):
+                four.enter_context(beside.Beside(lambda _: discard_reply(server, b"KEYS", b"*9")))
 
     rows.append(scene(server, "KEYS *9 of four clients", run_four))
     rows.append(scene(server, "FLUSHALL", server.client.flushall))
@@ -258,7 +250,7 @@ def run(args):
     results = {}
     for which in args.scenes or SCENES:
         work, count = SCENES[which]
-        count = int(count * (0.01 if args.quick else args.share))
+        count = int(count * args.share)
         settings = {"maxmemory": args.memory, "engine": args.engine, "maxclients": 30_000, "maxmemory-clients": 0}
         common.title(which)
         with common.ingot(args, settings) as server:
@@ -271,13 +263,24 @@ def run(args):
     return results
 
 
+def scene_name(text):
+    if text not in SCENES:
+        raise argparse.ArgumentTypeError(f"one of {', '.join(SCENES)} is wanted and not '{text}'")
+    return text
+
+
 def main():
     parser = arguments.options(__doc__)
-    parser.add_argument("scenes", nargs="*", metavar="scene", help=", ".join(SCENES) + " (all)")
+    parser.add_argument(
+        "scenes", nargs="*", metavar="scene", type=scene_name, help=", ".join(SCENES) + " (all)"
+    )
     parser.add_argument("--memory", type=arguments.parse_bytes, default=96 * MB, help="maxmemory (96mb)")
-    parser.add_argument("--engine", default="rocksdb")
-    parser.add_argument("--share", type=float, default=1, help="of the sizes that are meant (1)")
-    common.run_alone("overload", run, parser.parse_args())
+    arguments.add_engine(parser)
+    parser.add_argument("--share", type=arguments.number_within(0.001, 1),
+                        help="of the sizes that are meant: 1; 0.01 when quick")  # fmt: skip
+    args = parser.parse_args()
+    args.share = args.share or (0.01 if args.quick else 1)
+    common.run_alone("overload", run, args)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,13 @@
     bench/rdb_load.py --elements 5000000 --rounds 5
 """
 
-import argparse
-import json
 import os
-import shutil
-import statistics
-import subprocess
-import sys
+import tempfile
 import time
 
-from arguments import whole
-from common import ROOT, MB  # noqa: F401  (common also looks for python3-redis)
-
-import redis
-import tempfile
+import arguments
+import common
+from common import MB, median
 
 # What each shape writes, with the elements of one command.
 SHAPES = {
@@ -33,111 +26,83 @@ SHAPES = {
 ONE_EACH = ("strings of 100 bytes", "strings that expire")
 
 
-def port_of(server):
-    return 20_000 + os.getpid() % 10_000 + server
+class Loading(common.Server):
+    """A server that loads what is in its directory when it starts, and how long it was until it served."""
+
+    patience = 600  # of millions of elements
+
+    def start(self):
+        begun = time.monotonic()
+        super().start()
+        self.seconds = time.monotonic() - begun
 
 
-class Running:
-    """A server on `directory`, until it has loaded what is there."""
-
-    def __init__(self, command, directory, port):
-        self.port = port
-        self.log = open(os.path.join(directory, "bench.log"), "ab")
-        self.begun = time.monotonic()
-        self.process = subprocess.Popen(
-            [*command, "--port", str(port), "--dir", directory], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-        )  # fmt: skip
-        self.client = redis.Redis(port=port, socket_timeout=600)
-        self.seconds = self.wait()
-
-    def wait(self):
-        while self.process.poll() is None:
-            try:
-                if self.client.ping():
-                    return time.monotonic() - self.begun
-            except (redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError):
-                time.sleep(0.005)
-        sys.exit(f"{self.process.args[0]} ended; see {self.log.name}")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        self.log.close()
+def servers_of(args, **redis_settings):
+    """name -> the command and the settings."""
+    return {"redis": ([args.redis], {"save": ""} | redis_settings), "ingot": ([args.server], {"engine": args.engine})}
 
 
-def write_dump(shape, elements, directory):
-    server = Running(["redis-server", "--save", ""], directory, port_of(0))
+def loading(name, servers, base, dump=None):
+    """One of them in a directory of its own below `base`, with this dump."""
+    command, settings = servers[name]
+    server = Loading(name, command, base, settings)
+    if dump:
+        os.link(dump, os.path.join(server.directory, "dump.rdb"))
+    return server
+
+
+def write_dump(shape, args, directory):
+    """The path of the dump.rdb that redis-server makes of so many elements."""
     each = 1 if shape in ONE_EACH else 10
-    pipeline = server.client.pipeline(transaction=False)
-    for at in range(elements // each):
-        pipeline.execute_command(*SHAPES[shape](at))
-        if at % 1000 == 999:
-            pipeline.execute()
-    pipeline.execute()
-    server.client.save()
-    server.stop()
-    return os.path.getsize(os.path.join(directory, "dump.rdb"))
+    with Loading("redis", [args.redis], None, {"save": ""}, directory) as server:
+        pipeline = server.client.pipeline(transaction=False)
+        for at in range(args.elements // each):
+            pipeline.execute_command(*SHAPES[shape](at))
+            if at % 1000 == 999:
+                pipeline.execute()
+        pipeline.execute()
+        server.client.save()
+    return os.path.join(directory, "dump.rdb")
 
 
-def load_seconds(command, dump, empty_seconds):
-    """Of one load, without what a start takes anyway."""
-    directory = tempfile.mkdtemp(dir=os.path.dirname(dump))
-    try:
-        os.link(dump, os.path.join(directory, "dump.rdb"))
-        server = Running(command, directory, port_of(1))
-        server.stop()
-        return max(server.seconds - empty_seconds, 0.001)
-    finally:
-        shutil.rmtree(directory)
+def start_seconds(name, servers, base, dump=None):
+    with loading(name, servers, base, dump) as server:
+        return server.seconds
 
 
-def empty_start(command, base):
-    directory = tempfile.mkdtemp(dir=base)
-    server = Running(command, directory, port_of(1))
-    server.stop()
-    shutil.rmtree(directory)
-    return server.seconds
-
-
-def parse_options(description, rounds):
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--elements", type=whole, default=1_000_000)
-    parser.add_argument("--rounds", type=whole, default=3, help=rounds)
-    parser.add_argument("--engine", default="rocksdb")
-    parser.add_argument("--server", default=os.path.join(ROOT, "build", "release", "ingot-server"))
-    parser.add_argument("--shape", choices=SHAPES, action="append")
-    parser.add_argument("--dir", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--json")
-    return parser.parse_args()
-
-
-def main():
-    options = parse_options(__doc__, "loads by each server, in turn; the median counts")
-    commands = {"redis": ["redis-server", "--save", ""], "ingot": [options.server, "--engine", options.engine]}
+def run(args):
+    servers = servers_of(args)
     results = []
     print(f"{'':24}{'MB':>8}{'redis s':>10}{'ingot s':>10}{'ratio':>8}")
-    base = tempfile.mkdtemp(prefix="rdb-load-", dir=options.dir)
-    try:
-        empty = {name: empty_start(command, base) for name, command in commands.items()}
-        for shape in options.shape or SHAPES:
-            directory = tempfile.mkdtemp(dir=base)
-            size = write_dump(shape, options.elements, directory)
-            dump = os.path.join(directory, "dump.rdb")
-            seconds = {name: [] for name in commands}
-            for _ in range(options.rounds):
-                for name, command in commands.items():
-                    seconds[name].append(load_seconds(command, dump, empty[name]))
-            median = {name: statistics.median(values) for name, values in seconds.items()}
-            ratio = median["redis"] / median["ingot"]
-            results.append({"shape": shape, "bytes": size, "seconds": seconds, "ratio": ratio})
-            print(f"{shape:24}{size / MB:8.1f}{median['redis']:10.2f}{median['ingot']:10.2f}{ratio:8.2f}", flush=True)
-            shutil.rmtree(directory)
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
-    if options.json:
-        with open(options.json, "w") as out:
-            json.dump(results, out, indent=1)
+    with tempfile.TemporaryDirectory(prefix="rdb-load-", dir=args.dir) as base:
+        # A start takes something without any data, too.
+        empty = {name: start_seconds(name, servers, base) for name in servers}
+        for shape in args.shape or SHAPES:
+            dump = write_dump(shape, args, base)
+            size = os.path.getsize(dump)
+            seconds = {name: [] for name in servers}
+            for _ in range(args.rounds):
+                for name in servers:
+                    seconds[name].append(max(start_seconds(name, servers, base, dump) - empty[name], 0.001))
+            os.remove(dump)
+            redis, ingot = (median(seconds[name]) for name in ("redis", "ingot"))
+            results.append({"shape": shape, "bytes": size, "seconds": seconds, "ratio": redis / ingot})
+            print(f"{shape:24}{size / MB:8.1f}{redis:10.2f}{ingot:10.2f}{redis / ingot:8.2f}", flush=True)
+    return results
+
+
+def parse(description, rounds):
+    parser = arguments.options(description)
+    parser.add_argument("--elements", type=arguments.whole_within(10, 10**9),
+                        help="of each shape: 1,000,000; 100,000 when quick")  # fmt: skip
+    parser.add_argument("--rounds", type=arguments.whole, help=f"{rounds}: 3; 1 when quick")
+    parser.add_argument("--shape", choices=SHAPES, action="append", help="only this one; may be given again (all)")
+    arguments.add_engine(parser)
+    args = parser.parse_args()
+    args.elements = args.elements or (100_000 if args.quick else 1_000_000)
+    args.rounds = args.rounds or (1 if args.quick else 3)
+    return args
 
 
 if __name__ == "__main__":
-    main()
+    common.run_alone("rdb_load", run, parse(__doc__, "loads by each server, in turn; the median counts"))

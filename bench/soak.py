@@ -10,14 +10,16 @@ the time is compared with the second one: the medians must not have grown (ALLOW
 import os
 import random
 import sys
-import threading
 import time
 
 import arguments
+import beside
 import common
+import report
 from common import MB
 
 SAMPLE_SECONDS = 10
+SAMPLES_MIN = 8  # for two in each quarter
 BATCH = 50
 STRINGS, HASHES, SETS, QUEUES = 150_000, 5_000, 2_000, 200
 VALUE_BYTES = 600
@@ -75,11 +77,11 @@ class Load:
             yield "HSET", fields, *(word for i in range(40) for word in (f"f{i}", rng.randbytes(100)))
 
 
-def work(server, rate, stop):
+def work(server, rate, ended):
     load = Load(2)
     with common.redis.Redis(port=server.port, socket_timeout=120) as client:
         due = time.monotonic()
-        while not stop.is_set():
+        while not ended.is_set():
             commands = []
             while len(commands) < BATCH:
                 commands += load.commands()
@@ -88,7 +90,7 @@ def work(server, rate, stop):
                     pipeline.execute_command(*words)
                 pipeline.execute()
             due = max(due + len(commands) / rate, time.monotonic() - 1)
-            time.sleep(max(0.0, due - time.monotonic()))
+            ended.wait(max(0.0, due - time.monotonic()))
 
 
 def measure(server, seconds):
@@ -132,11 +134,7 @@ def verdict(samples):
 
 
 def draw(samples, path):
-    import matplotlib  # of Debian's python3-matplotlib; nothing else needs it
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
+    pyplot = report.pyplot()
     names = [name for name in samples[0] if name != "minutes"]
     figure, axes = pyplot.subplots(len(names), 1, sharex=True, figsize=(8, 1.5 * len(names)))
     for name, axis in zip(names, axes):
@@ -146,13 +144,12 @@ def draw(samples, path):
         axis.tick_params(labelsize=7)
     axes[-1].set_xlabel("minutes", fontsize=8)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, format="svg")
 
 
 def run(args):
-    seconds = 120 if args.quick else args.minutes * 60
+    seconds = args.minutes * 60
     settings = {"maxmemory": args.memory, "engine": args.engine, "appendfsync": "everysec"}
-    stop = threading.Event()
     samples = []
     with common.ingot(args, settings) as server:
         with server.client.pipeline(transaction=False) as pipeline:
@@ -161,34 +158,41 @@ def run(args):
                 if number % 500 == 499:
                     pipeline.execute()
             pipeline.execute()
-        worker = threading.Thread(target=work, args=(server, args.rate, stop), daemon=True)
-        worker.start()
-        start = time.monotonic()
-        while time.monotonic() < start + seconds and worker.is_alive():
-            found = measure(server, SAMPLE_SECONDS)
-            samples.append({"minutes": (time.monotonic() - start) / 60} | sample(server) | found)
-        failed = not worker.is_alive()
-        stop.set()
-        worker.join()
-    if failed or len(samples) < 8:
-        sys.exit("the load ended before its time")
-    if args.plot:
-        draw(samples, args.plot)
+        with beside.Beside(lambda ended: work(server, args.rate, ended)) as load:
+            start = time.monotonic()
+            while time.monotonic() < start + seconds:
+                found = measure(server, SAMPLE_SECONDS)
+                load.check()
+                samples.append({"minutes": (time.monotonic() - start) / 60} | sample(server) | found)
+    if len(samples) < SAMPLES_MIN:
+        sys.exit(f"{len(samples)} samples were all in {seconds:g} s, and {SAMPLES_MIN} are needed: give more --minutes")
     results = verdict(samples)
     rows = [(name, f"{a:.2f}", f"{b:.2f}", "" if same else "GROWN") for name, (a, b, same) in results.items()]
     common.table(("", "second quarter", "last quarter", ""), rows)
     common.print_load()
+    if args.plot:
+        try:
+            draw(samples, args.plot)
+        except OSError as error:  # the figures are worth more
+            print(f"there is no drawing: {error}", file=sys.stderr)
     return {"seconds": seconds, "rate": args.rate, "engine": args.engine, "samples": samples, "verdict": results}
 
 
 def main():
     parser = arguments.options(__doc__)
-    parser.add_argument("--minutes", type=float, default=120)
-    parser.add_argument("--rate", type=int, default=5000, help="commands a second (5000)")
+    least = SAMPLES_MIN * SAMPLE_SECONDS / 60
+    parser.add_argument("--minutes", type=arguments.number_within(round(least, 3), 1e6),
+                        help=f"of the load: 120; 2 when quick; {least:.2f} at least")  # fmt: skip
+    parser.add_argument("--rate", type=arguments.whole_within(1, 10**6), default=5000, help="commands a second (5000)")
     parser.add_argument("--memory", type=arguments.parse_bytes, default=64 * MB, help="maxmemory (64mb)")
-    parser.add_argument("--engine", default="rocksdb")
-    parser.add_argument("--plot", metavar="FILE", help="draw the samples there, as SVG")
-    common.run_alone("soak", run, parser.parse_args())
+    arguments.add_engine(parser)
+    parser.add_argument("--plot", metavar="FILE", type=arguments.writable,
+                        help="draw the samples there, as SVG (nowhere)")  # fmt: skip
+    args = parser.parse_args()
+    args.minutes = args.minutes or (2 if args.quick else 120)
+    if args.plot:
+        report.pyplot()  # without it there is no run
+    common.run_alone("soak", run, args)
 
 
 if __name__ == "__main__":
