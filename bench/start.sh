@@ -3,6 +3,7 @@
 # neither.
 set -eu
 here=$(dirname "$0")
+[ $# -ge 1 ] || { echo "usage: bench/start.sh SCRIPT.py [options]" >&2; exit 2; }
 script=$1
 shift
 case " $* " in
