@@ -36,8 +36,8 @@ def disk_ceilings(run, args):
     """fio's figures by name."""
     folder = runs.kept_folder(run, args)
     path = os.path.join(folder, "fio.data")
+    devices.check_space(args.dir, args.fio_size)
     os.makedirs(folder, exist_ok=True)
-    devices.check_space(folder, args.fio_size)
 
     def measure(kind, jobs):
         if not os.path.exists(path):
@@ -57,9 +57,10 @@ def disk_ceilings(run, args):
 
 def read_result(directory):
     """(script, options, finished steps with a rate) of a run."""
+    described = runs.describe(directory)
+    if described is None:
+        sys.exit(f"{directory} is no directory of a run: nothing is there")
     try:
-        with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
-            described = json.load(file)
         with open(os.path.join(directory, "raw.jsonl"), encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
     except (OSError, ValueError) as error:
@@ -132,7 +133,7 @@ def main():
     parser.add_argument(
         "--fio-size", type=arguments.parse_bytes, help="of the file that fio reads: 1gb; 64mb when quick"
     )
-    args = runs.parse(parser)
+    args = runs.parse(parser, "ceilings")
     asked = dict(vars(args))
     args.seconds = args.seconds or (1 if args.quick else 5)
     args.fio_size = args.fio_size or arguments.parse_bytes("64mb" if args.quick else "1gb")

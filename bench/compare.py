@@ -119,23 +119,33 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__, target=False)
-    parser.add_argument("a", metavar="A", help="host:port, or a program")
-    parser.add_argument("b", metavar="B")
-    parser.add_argument("--workloads", choices=list(workloads.SETS), default="types")
+    # With the directory of a run that was stopped they stand there.
+    parser.add_argument("a", metavar="A", nargs="?", help="host:port, or a program")
+    parser.add_argument("b", metavar="B", nargs="?", help="the same")
+    parser.add_argument(
+        "--workloads", choices=list(workloads.SETS), default="types", help="which commands (types)"
+    )
     parser.add_argument("--only", default="", help="only workloads whose name contains one of these: hset,zadd")
-    parser.add_argument("--payloads", type=arguments.wholes, default=[100], help="100")
-    parser.add_argument("--pipelines", type=arguments.wholes, default=[1, 16], help="1,16")
-    parser.add_argument("--connections", type=arguments.whole, default=50)
-    parser.add_argument("--client-threads", type=arguments.whole, default=generator.default_threads())
-    parser.add_argument("--keys", type=arguments.whole, help="100,000; 20,000 when quick")
-    parser.add_argument("--rounds", type=arguments.whole, help="5; 2 when quick")
+    parser.add_argument("--payloads", type=arguments.payloads, default=[100], help="bytes of a value (100)")
+    parser.add_argument("--pipelines", type=arguments.pipelines, default=[1, 16],
+                        help="requests that are sent at a time (1,16)")  # fmt: skip
+    parser.add_argument(
+        "--connections", type=arguments.connections, default=50, help="at the same time (50)"
+    )
+    parser.add_argument("--client-threads", type=arguments.threads, default=generator.default_threads(),
+                        help="of the generator (a quarter of the cores)")  # fmt: skip
+    parser.add_argument("--keys", type=arguments.whole, help="different names: 100,000; 20,000 when quick")
+    parser.add_argument("--rounds", type=arguments.whole, help="of each measurement: 5; 2 when quick")
     parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 2; 0.5 when quick")
-    parser.add_argument("--maxmemory", default="1gb", help="of an Ingot that is started (1gb)")
-    parser.add_argument("--engine", default="rocksdb", help="the same (rocksdb)")
+    arguments.add_maxmemory(parser, "1gb")
+    arguments.add_engine(parser)
     parser.add_argument(
         "--appendonly", choices=("yes", "no"), default="no", help="of a redis-server that is started (no)"
     )
-    args = runs.parse(parser)
+    args = runs.parse(parser, "compare")
+    if args.b is None:
+        parser.error("A and B are wanted, or the --run-dir of a run that was stopped")
+    arguments.check_at_once(args)
     asked = dict(vars(args))
     args.keys = args.keys or (20_000 if args.quick else 100_000)
     args.rounds = args.rounds or (2 if args.quick else 5)

@@ -146,7 +146,7 @@ def slowdisk(folder, words):
 
 def add_slowdisk_option(parser):
     parser.add_argument("--slowdisk", metavar="PROFILE", choices=PROFILES,
-                        help=f"put the data on a disk that is as slow as {', '.join(PROFILES)}")  # fmt: skip
+                        help=f"put the data on a disk that is as slow as {', '.join(PROFILES)} (the disk as it is)")  # fmt: skip
 
 
 @contextlib.contextmanager

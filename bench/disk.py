@@ -275,13 +275,12 @@ def figures(run, args, settings, measure, prepare=lambda folder: None):
 
 
 def _figures_of_ours(run, args, settings, measure, prepare, kept):
-    os.makedirs(kept, exist_ok=True)
     if run.is_finished(f"load 1/{load_parts(args)}"):
-        if not os.listdir(kept):
+        if not os.path.exists(kept):
             sys.exit(f"the data of this run is gone from {kept}: begin another one")
     else:
         payload = args.keys * (args.value_bytes + KEY_BYTES)
-        devices.check_space(kept, args.fio_size + payload * 3)
+        devices.check_space(args.dir, args.fio_size + payload * 3)
     with devices.data_folder(kept, args.slowdisk) as folder:
         prepared = prepare(folder)
         settings = {"maxmemory": args.maxmemory, "dir": folder} | settings
@@ -309,9 +308,9 @@ def add_options(parser):
     """What the data is, and where."""
     size = arguments.parse_bytes
     parser.add_argument("--profile", choices=list(PROFILES), default="ssd", help="of conf/ (ssd)")
-    parser.add_argument("--keys", type=arguments.whole, help="as many as make four times maxmemory")
-    parser.add_argument("--maxmemory", type=size, help="256mb, 16mb when quick; a quarter of the data with --keys")
-    parser.add_argument("--value-bytes", type=arguments.whole, default=100)
+    parser.add_argument("--keys", type=arguments.whole, help="how many: as many as make four times maxmemory")
+    parser.add_argument("--maxmemory", type=size, help="of Ingot: 256mb, 16mb when quick; a quarter of the data with --keys")
+    parser.add_argument("--value-bytes", type=arguments.value_bytes, default=100, help="bytes of a value (100)")
     parser.add_argument(
         "--page-cache", action="store_true", help="read as the profile says, and not past the page cache"
     )
@@ -351,8 +350,8 @@ def main():
     parser.add_argument(
         "--fio-size", type=arguments.parse_bytes, help="of the file it reads: as the data, 4gb at most"
     )
-    parser.add_argument("--sample-seconds", type=arguments.above_zero, help="2; 0.5 when quick")
-    args = runs.parse(parser)
+    parser.add_argument("--sample-seconds", type=arguments.above_zero, help="between two samples: 2; 0.5 when quick")
+    args = runs.parse(parser, *PROFILES)
     asked = dict(vars(args))
     derive(args)
     profile = PROFILES[args.profile]

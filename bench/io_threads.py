@@ -119,21 +119,28 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__)
-    parser.add_argument("--threads", type=arguments.wholes, help="1,2,4,8,16,32,64; 1,2 when quick")
-    parser.add_argument("--payloads", type=arguments.wholes, help="3,100,1000; 100 when quick")
-    parser.add_argument("--pipelines", type=arguments.wholes, help="1,5,10; 1,10 when quick")
-    parser.add_argument("--connections", type=arguments.whole, default=512)
-    parser.add_argument("--client-threads", type=arguments.whole, default=max(1, (os.cpu_count() or 1) // 2))
+    parser.add_argument("--threads", type=arguments.list_of(arguments.threads),
+                        help="io-threads: 1,2,4,8,16,32,64; 1,2 when quick")  # fmt: skip
+    parser.add_argument("--payloads", type=arguments.payloads, help="bytes of a value: 3,100,1000; 100 when quick")
+    parser.add_argument("--pipelines", type=arguments.pipelines, help="requests that are sent at a time: 1,5,10; 1,10 when quick")
+    parser.add_argument(
+        "--connections", type=arguments.connections, default=512, help="at the same time (512)"
+    )
+    parser.add_argument("--client-threads", type=arguments.threads, default=max(1, (os.cpu_count() or 1) // 2),
+                        help="of the generator (half of the cores)")  # fmt: skip
     parser.add_argument("--only", default="", help="only commands whose name contains one of these: get,xadd")
-    parser.add_argument("--keys", type=arguments.whole, default=100_000)
-    parser.add_argument("--maxmemory", default="2gb", help="of the server (2gb)")
+    parser.add_argument(
+        "--keys", type=arguments.whole, default=100_000, help="different names (100,000)"
+    )
+    arguments.add_maxmemory(parser, "2gb")
     parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 2; 0.5 when quick")
-    args = runs.parse(parser)
+    args = runs.parse(parser, "io-threads")
     asked = dict(vars(args))
     args.threads = args.threads or ([1, 2] if args.quick else [1, 2, 4, 8, 16, 32, 64])
     args.payloads = args.payloads or ([100] if args.quick else [3, 100, 1000])
     args.pipelines = args.pipelines or ([1, 10] if args.quick else [1, 5, 10])
     args.seconds = args.seconds or (0.5 if args.quick else 2)
+    arguments.check_at_once(args)
     runs.alone("io-threads", work, args, asked, [generator.PROGRAM])
 
 

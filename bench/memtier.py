@@ -6,7 +6,6 @@ installed, else by redis-benchmark. The report names which of them it was: their
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -31,9 +30,7 @@ def memtier(server, kind, pipeline, args):
                    "--pipeline", str(pipeline), "--threads", str(threads), "--clients", str(-(-args.connections // threads)),
                    "--test-time", str(max(1, round(args.seconds))), "--key-prefix", "memtier-", "--key-minimum", "1",
                    "--key-maximum", str(args.keys), "--key-pattern", "R:R"]  # fmt: skip
-        done = subprocess.run(common.with_us(*command), capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(server.why_gone() or f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+        common.output_of(server, *command)
         totals = json.load(result)["ALL STATS"]["Totals"]
     quantiles = totals.get("Percentile Latencies", {})
     return {"rate": totals["Ops/sec"], "p50_ms": quantiles.get("p50.00"), "p99_ms": quantiles.get("p99.00")}
@@ -51,11 +48,11 @@ def fill(server, args):
     """Every key that is read is there; each tool has names of its own."""
     if TOOL:
         # Its numbers have no zeros in front, and begin with 1.
-        subprocess.run(common.with_us(
-            TOOL, *(["-a", server.password] if server.password else []), "-s", server.host, "-p", str(server.port), "--hide-histogram", "--ratio", "1:0", "--data-size",
-            str(args.value_bytes), "--pipeline", "100", "--threads", "1", "--clients", "4", "--key-prefix", "memtier-",
-            "--key-minimum", "1", "--key-maximum", str(args.keys), "--key-pattern", "P:P", "-n", "allkeys"),
-            capture_output=True, check=True)  # fmt: skip
+        password = ["-a", server.password] if server.password else []
+        common.output_of(
+            server, TOOL, *password, "-s", server.host, "-p", str(server.port), "--hide-histogram", "--ratio", "1:0",
+            "--data-size", str(args.value_bytes), "--pipeline", "100", "--threads", "1", "--clients", "4", "--key-prefix", "memtier-",
+            "--key-minimum", "1", "--key-maximum", str(args.keys), "--key-pattern", "P:P", "-n", "allkeys")  # fmt: skip
     else:
         generator.fill(server, args.keys, args.value_bytes)
     server.wait_until_quiet(30)
@@ -100,13 +97,17 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__)
-    parser.add_argument("--value-bytes", type=arguments.whole, default=256)
-    parser.add_argument("--pipelines", type=arguments.wholes, default=[1, 30], help="1,30")
-    parser.add_argument("--connections", type=arguments.whole, default=200)
-    parser.add_argument("--client-threads", type=arguments.whole, default=max(1, (os.cpu_count() or 1) // 2))
-    parser.add_argument("--keys", type=arguments.whole, help="1 million; 100,000 when quick")
+    parser.add_argument("--value-bytes", type=arguments.value_bytes, default=256, help="bytes of a value (256)")
+    parser.add_argument("--pipelines", type=arguments.pipelines, default=[1, 30],
+                        help="requests that are sent at a time (1,30)")  # fmt: skip
+    parser.add_argument(
+        "--connections", type=arguments.connections, default=200, help="at the same time (200)"
+    )
+    parser.add_argument("--client-threads", type=arguments.threads, default=max(1, (os.cpu_count() or 1) // 2),
+                        help="of the tool (half of the cores)")  # fmt: skip
+    parser.add_argument("--keys", type=arguments.whole_within(1, 10**9), help="different names: 1 million; 100,000 when quick")
     parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 20; 1 when quick")
-    args = runs.parse(parser)
+    args = runs.parse(parser, "memtier")
     asked = dict(vars(args))
     args.keys = args.keys or (100_000 if args.quick else 1_000_000)
     args.seconds = args.seconds or (1 if args.quick else 20)

@@ -115,6 +115,7 @@ class Workers:
     def __init__(self, server, form, args, folder):
         self._server, self._form, self._args, self._folder = server, form, args, folder
         self._processes = {}
+        self._begun = {}  # how long its file was when a consumer began
 
     def __enter__(self):
         for number in range(self._args.workers):
@@ -128,18 +129,29 @@ class Workers:
 
     def _start(self, number):
         here = os.path.dirname(os.path.abspath(__file__))
+        self._begun[number] = self._written(number)
         words = [self._server.host, self._server.port, self._form, f"worker{number}", self._args.batch,
                  self._args.work_us / 1e6, os.path.join(self._folder, str(number))]  # fmt: skip
+        # Ctrl-C is for us to answer, and they go with us.
         self._processes[number] = subprocess.Popen(
             common.with_us(sys.executable, os.path.join(here, "queue_worker.py"), *map(str, words)),
-            env=os.environ | {"REDISCLI_AUTH": self._server.password or ""},
-        )
+            env=os.environ | {"REDISCLI_AUTH": self._server.password or ""}, start_new_session=True,
+        )  # fmt: skip
+
+    def _written(self, number):
+        path = os.path.join(self._folder, str(number))
+        return os.path.getsize(path) if os.path.exists(path) else 0
 
     def kill_one(self, chance):
-        number = chance.randrange(len(self._processes))
+        """Kills one that has worked since it began; before that, nothing is at stake. Whether there was one."""
+        working = [number for number in self._processes if self._written(number) > self._begun[number]]
+        if not working:
+            return False
+        number = chance.choice(working)
         self._processes[number].kill()
         self._processes[number].wait()
         self._start(number)
+        return True
 
     def done(self):
         """The numbers that were worked on, each as often as it was."""
@@ -188,8 +200,7 @@ def kills(run, server, form, args):
         while (left := unfinished(server, form, args.workers)) and time.monotonic() < deadline:
             if killed < args.kills:
                 time.sleep(chance.uniform(0.1, 0.3))
-                workers.kill_one(chance)
-                killed += 1
+                killed += workers.kill_one(chance)
             else:
                 time.sleep(0.05)
             run.tell(f"{left} left, {killed} killed", 1 - left / args.messages)
@@ -271,11 +282,12 @@ def main():
     parser.add_argument(
         "--parts", type=parts, default=["throughput", "batches", "kills"], help="throughput,batches,kills"
     )
-    parser.add_argument("--pipelines", type=arguments.wholes, help="1,10,50,100,200; 1,50 when quick")
+    parser.add_argument("--pipelines", type=arguments.pipelines,
+                        help="requests that are sent at a time, and sizes of batches: 1,10,50,100,200; 1,50 when quick")  # fmt: skip
     parser.add_argument(
-        "--connections", type=arguments.wholes, help="of producers, and of consumers: 1,2,4,8,16; 1,4 when quick"
+        "--connections", type=arguments.list_of(arguments.connections), help="of producers, and of consumers: 1,2,4,8,16; 1,4 when quick"
     )
-    parser.add_argument("--payloads", type=arguments.wholes, default=[3, 250], help="3,250")
+    parser.add_argument("--payloads", type=arguments.payloads, default=[3, 250], help="bytes of a message (3,250)")
     parser.add_argument(
         "--rates", type=arguments.wholes, help="messages a second for batches: 1000,10000; 1000 when quick"
     )
@@ -286,17 +298,17 @@ def main():
     parser.add_argument(
         "--messages", type=arguments.whole, help="when consumers are killed: 50,000; 5,000 when quick"
     )
-    parser.add_argument("--kills", type=arguments.whole, help="50; 5 when quick")
-    parser.add_argument("--workers", type=arguments.whole, default=4)
+    parser.add_argument("--kills", type=arguments.whole, help="how many: 50; 5 when quick")
+    parser.add_argument("--workers", type=arguments.threads, default=4, help="consumers that are killed (4)")
     parser.add_argument(
         "--batch", type=arguments.whole, default=20, help="messages that a consumer takes at a time (20)"
     )
-    parser.add_argument("--work-us", type=arguments.whole, default=500, help="what a message is worth (500)")
+    parser.add_argument("--work-us", type=arguments.whole, default=500, help="the time of a consumer for a message (500)")
     parser.add_argument(
         "--patience", type=arguments.above_zero, default=300, help="seconds for all messages to be worked on (300)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the kills")
-    args = runs.parse(parser)
+    parser.add_argument("--seed", type=int, default=1, help="of the kills (1)")
+    args = runs.parse(parser, "queue")
     asked = dict(vars(args))
     args.pipelines = args.pipelines or ([1, 50] if args.quick else [1, 10, 50, 100, 200])
     args.connections = args.connections or ([1, 4] if args.quick else [1, 2, 4, 8, 16])

@@ -68,9 +68,12 @@ def main():
     )
     worker = Worker(client, name, int(batch), float(work_seconds), handle)
     turn = getattr(worker, form)
-    while True:
-        if not turn():
-            time.sleep(0.01)
+    try:
+        while True:
+            if not turn():
+                time.sleep(0.01)
+    except common.redis.exceptions.ConnectionError:
+        sys.exit(1)  # the server is gone, which queue.py tells
 
 
 if __name__ == "__main__":

@@ -213,17 +213,17 @@ def work(run, args):
     show(run, dict(result["results"]), result["device"], args)
 
 
-def parse(words=None):
+def parse():
     parser = runs.options(__doc__)
     disk.add_options(parser)
-    parser.add_argument("--threads", type=arguments.wholes, default=[1, 5, 10, 20, 50],
+    parser.add_argument("--threads", type=arguments.list_of(arguments.threads), default=[1, 5, 10, 20, 50],
                         help="numbers of reader threads: 1,5,10,20,50")  # fmt: skip
-    parser.add_argument("--rounds", type=arguments.whole, help="3; 1 when quick")
+    parser.add_argument("--rounds", type=arguments.whole, help="of each measurement: 3; 1 when quick")
     parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 5; 2 when quick")
     parser.add_argument(
         "--fio-size", type=arguments.parse_bytes, help="of the file it reads: as the data, 4gb at most"
     )
-    args = runs.parse(parser, words)
+    args = runs.parse(parser, "readers")
     asked = dict(vars(args))
     disk.derive(args)
     args.rounds = args.rounds or (1 if args.quick else 3)

@@ -53,9 +53,9 @@ def work(run, args):
 
 def main():
     parser = runs.options(__doc__, target=False)
-    parser.add_argument("--redis", default="redis-server", help="the server to compare with")
+    parser.add_argument("--redis", default="redis-server", help="the server to compare with (redis-server in PATH)")
     parser.add_argument("--profile", action="store_true", help="see cached.py")
-    args = runs.parse(parser)
+    args = runs.parse(parser, "run")
     runs.alone("run", work, args, dict(vars(args)), [generator.PROGRAM, args.redis, "redis-benchmark", "fio"])
 
 

@@ -5,14 +5,15 @@ A step that was cut leaves its samples behind; they are dropped when the run goe
 """
 
 import contextlib
+import fcntl
 import json
 import os
+import secrets
 import sys
 import time
 
 import arguments
 import common
-import devices
 
 BAR = 24  # characters
 DRAW_SECONDS = 0.2
@@ -22,22 +23,25 @@ def options(description, target=True):
     """The options of every script that has runs."""
     parser = arguments.base_options(description)
     parser.add_argument(
-        "--run-dir", metavar="DIR", help="for results; with that of a run that was stopped, goes on"
+        "--run-dir", metavar="DIR", help="for results (build/bench/NAME-TIME); with that of a run that was stopped, goes on"
     )
     if target:
         parser.add_argument("--target", metavar="HOST:PORT", help="measure the server there, which stays as it is")
     return parser
 
 
-def parse(parser, words=None):
-    """Like parse_args(); a run that goes on has the options that it was begun with."""
-    words = sys.argv[1:] if words is None else words
-    args = parser.parse_args(words)
-    asked = _read_asked(args.run_dir)
-    if asked is None:
+def parse(parser, *scripts):
+    """Like parse_args(); a run that goes on has the options that it was begun with. scripts: the names that its runs
+    may have."""
+    args = parser.parse_args()
+    described = describe(args.run_dir)
+    if described is None:
         return args
+    if described["script"] not in scripts:
+        sys.exit(f"{args.run_dir} is a run of {described['script']} and not of {' or '.join(scripts)}: choose another")
+    asked = described["asked"]
     parser.set_defaults(**asked)
-    again = parser.parse_args(words)
+    again = parser.parse_args()
     for name, value in asked.items():
         if getattr(again, name, None) != value:
             sys.exit(
@@ -46,11 +50,20 @@ def parse(parser, words=None):
     return again
 
 
-def _read_asked(directory):
-    if not directory or not os.path.exists(os.path.join(directory, "run.json")):
+def describe(directory):
+    """The run.json of a directory; None where a run can begin, because nothing is there yet. What is no run's stays as it
+    is."""
+    if not directory or not os.path.exists(directory) or os.path.isdir(directory) and not os.listdir(directory):
         return None
-    with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
-        return json.load(file)["asked"]
+    path = os.path.join(directory, "run.json")
+    if not os.path.isfile(path):
+        sys.exit(f"{directory} holds something else than a run: choose another directory, or a new one")
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        return {"script": found["script"], "asked": dict(found["asked"]), "id": found.get("id")}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        sys.exit(f"{path} cannot be read, so that the run cannot go on: {error}")
 
 
 class Run:
@@ -69,13 +82,16 @@ class Run:
         self._begun = time.monotonic()
         self._finished = {}
         self._samples = []
+        # What this run has elsewhere is named after it, and so is nobody else's.
+        self.identity = (describe(self.directory) or {}).get("id") or secrets.token_hex(4)
         os.makedirs(self.directory, exist_ok=True)
-        self._raw_path = os.path.join(self.directory, "raw.jsonl")
+        self._raw = open(self.path("raw.jsonl"), "a+", encoding="utf-8")
+        self._lock()
         self._recover()
-        with open(os.path.join(self.directory, "run.json"), "w", encoding="utf-8") as file:
-            kept = {key: value for key, value in asked.items() if key != "run_dir"}
-            json.dump({"script": name, "asked": kept, "machine": facts}, file, indent=1)
-        self._raw = open(self._raw_path, "a", encoding="utf-8")
+        kept = {key: value for key, value in asked.items() if key != "run_dir"}
+        with open(self.path("run.json.new"), "w", encoding="utf-8") as file:
+            json.dump({"script": name, "id": self.identity, "asked": kept, "machine": facts}, file, indent=1)
+        os.replace(self.path("run.json.new"), self.path("run.json"))
 
     def __enter__(self):
         return self
@@ -83,20 +99,23 @@ class Run:
     def __exit__(self, kind, *_):
         self._raw.close()
         self._clear()
-        if kind is not None:
+        if kind is not None and self._finished:
             print(f"stopped; to go on: --run-dir {self.directory}", file=sys.stderr)
+
+    def _lock(self):
+        """Two at the same time would write over each other. The lock goes with this process."""
+        try:
+            fcntl.flock(self._raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"{self.directory} is a run that is under way: wait for its end, or choose another --run-dir")
 
     def _recover(self):
         """Reads what is there, up to the end of the last step that was finished; the rest goes."""
-        if not os.path.exists(self._raw_path):
-            return
-        with open(self._raw_path, "rb") as file:
-            lines = file.readlines()
+        self._raw.seek(0)
+        lines = self._raw.buffer.readlines()
         while lines and not (lines[-1].endswith(b"\n") and b'"finished"' in lines[-1]):
             lines.pop()
-        with open(self._raw_path + ".new", "wb") as file:
-            file.writelines(lines)
-        os.replace(self._raw_path + ".new", self._raw_path)
+        self._raw.truncate(sum(map(len, lines)))
         for row in map(json.loads, lines):
             if "finished" in row:
                 self._finished[row["step"]] = row["finished"]
@@ -208,9 +227,5 @@ def server_for(args, settings, conf=None):
 
 
 def kept_folder(run, args):
-    """Where data stands that outlives a stop."""
-    return os.path.join(args.dir, f"data-{os.path.basename(run.directory)}") if args.dir else run.path("data")
-
-
-def data_folder(run, args):
-    return devices.data_folder(kept_folder(run, args), args.slowdisk)
+    """Where data stands that outlives a stop; this run's alone, whatever else is called so."""
+    return os.path.join(args.dir, f"data-{os.path.basename(run.directory)}-{run.identity}")

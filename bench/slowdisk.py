@@ -63,8 +63,8 @@ def row(name, found):
 
 def work(run, args):
     folder = runs.kept_folder(run, args)
+    devices.check_space(args.dir, args.fio_size * 2)
     os.makedirs(folder, exist_ok=True)
-    devices.check_space(folder, args.fio_size * 2)
     run.expect(1 + len(args.profiles))
     head = [
         "",
@@ -104,7 +104,7 @@ def main():
     parser.add_argument(
         "--fio-size", type=arguments.parse_bytes, help="of the file that fio reads: 256mb; 32mb when quick"
     )
-    args = runs.parse(parser)
+    args = runs.parse(parser, "slowdisk")
     asked = dict(vars(args))
     for profile in args.profiles:
         if profile not in devices.PROFILES:

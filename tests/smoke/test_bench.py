@@ -4,10 +4,12 @@ what is wrong. What they measure is nobody's business here, but that a slow disk
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -48,13 +50,18 @@ def finished(directory):
     return {row["step"]: row["finished"] for row in rows(directory) if "finished" in row}
 
 
+def wait_for(what, process):
+    """Until that is true, while the script runs."""
+    deadline = time.monotonic() + SECONDS
+    while not what():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def wait_for_line(process, directory, text):
     """Until the run's raw lines hold this."""
     raw = directory / "raw.jsonl"
-    deadline = time.monotonic() + SECONDS
-    while not (raw.exists() and text in raw.read_text()):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: raw.exists() and text in raw.read_text(), process)
 
 
 def children_of(directory):
@@ -164,9 +171,40 @@ def test_a_server_that_is_not_there_is_told(script, tmp_path):
 
 
 def test_bad_words_are_told_plainly(tmp_path):
+    """Before anything is measured, which takes an hour for some."""
     assert "host:port" in run("memtier.py", "--target", "nonsense", "--run-dir", tmp_path / "run", code=1).stderr
-    for words in (("--parts", "nonsense"), ("--pipelines", "0"), ("--pipelines", "1,x"), ("--seconds", "-1")):
-        assert "wanted" in run("queue.py", *words, code=2).stderr
+    bad = [
+        ("queue.py", "--parts", "nonsense"), ("queue.py", "--pipelines", "1,x"), ("queue.py", "--seconds", "-1"),
+        ("cached.py", "--rounds", "0"), ("load.py", "--keys", "-5"), ("churn.py", "--turns", "nan"),
+        ("large.py", "--maxmemory", "foo"), ("soak.py", "--minutes", "1"), ("overload.py", "nonsense"),
+        ("overload.py", "--share", "2"), ("compare.py", "a", "b", "--connections", "99999999"), ("compare.py", "a"),
+        ("rdb_load.py", "--engine", "foo"), ("full_sync.py", "--json", tmp_path / "none" / "file"),
+    ]  # fmt: skip
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for done in pool.map(lambda words: run(*words, code=2), bad):
+            assert re.search("wanted|invalid choice|cannot be written", done.stderr), done.stderr
+    done = subprocess.run([BENCH / "start.sh"], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 2 and "usage" in done.stderr
+
+
+def test_a_directory_that_is_not_this_runs_stays_as_it_is(tmp_path):
+    def refused(word):
+        before = {path: path.read_text() for path in directory.iterdir()}
+        assert word in run("memtier.py", "--target", "127.0.0.1:1", "--run-dir", directory, code=1).stderr
+        assert {path: path.read_text() for path in directory.iterdir()} == before
+
+    directory = tmp_path / "run"
+    directory.mkdir()
+    (directory / "letter").write_text("x")
+    refused("something else than a run")
+    (directory / "run.json").write_text('{"script": "mem')
+    refused("cannot be read")
+    (directory / "run.json").write_text('{"script": "queue", "asked": {}}')
+    refused("is a run of queue and not of memtier")
+    (directory / "run.json").write_text('{"script": "memtier", "asked": {}}')
+    with open(directory / "raw.jsonl", "w", encoding="utf-8") as raw:
+        fcntl.flock(raw, fcntl.LOCK_EX)
+        refused("under way")
 
 
 # ------------------------------------------------------------------ the disk
@@ -187,6 +225,9 @@ def test_disk_is_killed_and_goes_on(tmp_path):
     """kill -9 in the middle of the load: no process is left, and what was finished is not done again."""
     directory, data = tmp_path / "run", tmp_path / "data"
     words = ("--run-dir", directory, "--dir", data, *SMALL)
+    others = data / f"data-{directory.name}" / "precious"  # what somebody has there stays
+    others.parent.mkdir(parents=True)
+    others.touch()
     process = subprocess.Popen(command("disk.py", *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for_line(process, directory, '"load 1/2", "finished"')
@@ -208,7 +249,7 @@ def test_disk_is_killed_and_goes_on(tmp_path):
     for what in ("share of the device", "write amplification", "space amplification", "fio, 4 KB"):
         assert (what in page) == (what in done.stdout)
     assert "space amplification" in page
-    assert not list(data.iterdir()), "the data is gone at the end"
+    assert list(data.rglob("*")) == [others.parent, others], "the data is gone at the end, and no other"
     lines = (directory / "raw.jsonl").read_text()
     (directory / "report.html").unlink()
     run("disk.py", "--run-dir", directory)  # writes the report once more
@@ -273,9 +314,12 @@ def test_too_small_a_disk_is_told(tmp_path):
 # ------------------------------------------------------------------ the others
 
 
-def test_the_short_ones(tmp_path):
+def test_the_short_ones(tmp_path, monkeypatch):
     """Each writes its lines and its page; a second call with the same directory measures nothing."""
     with Server.redis() as server, Server.ingot() as ingot:
+        with server.client() as client:
+            client.call("CONFIG", "SET", "requirepass", "secret")  # and not of the other one
+        monkeypatch.setenv("REDISCLI_AUTH", "secret")
         redis, target = (f"127.0.0.1:{each.port}" for each in (server, ingot))
         scripts = {
             "readers.py": ("--target", target, "--keys", 5000, "--threads", "1,4", "--seconds", 0.3),
@@ -296,15 +340,57 @@ def test_the_short_ones(tmp_path):
         for script in scripts:
             assert "</html>" in (tmp_path / script / "report.html").read_text()
             assert len(finished(tmp_path / script)) > 1
-        lines = (tmp_path / "queue.py" / "raw.jsonl").read_text()
-        run("queue.py", "--run-dir", tmp_path / "queue.py")
-        assert (tmp_path / "queue.py" / "raw.jsonl").read_text() == lines, "it measured again"
+        for script in ("queue.py", "compare.py"):
+            lines = (tmp_path / script / "raw.jsonl").read_text()
+            run(script, "--run-dir", tmp_path / script)
+            assert (tmp_path / script / "raw.jsonl").read_text() == lines, "it measured again"
         kills = {name: one for name, one in finished(tmp_path / "queue.py").items() if name.startswith("kills")}
         assert [one["lost"] for name, one in kills.items() if "LPOP" not in name] == [0, 0]
         # Who only gets a target touches no other keys of it than their own.
         with ingot.client() as client:
             names = {name.value.split(b":")[0].split(b"-")[0] for name in client.call("KEYS", "*").value}
         assert names <= {b"key", b"bench", b"memtier"}
+
+
+def test_a_server_that_is_killed_ends_the_script(tmp_path):
+    """With its log, and with nothing left: redis-benchmark would wait for ever, and threads that run beside have errors
+    of their own."""
+
+    def child(process, name):
+        """The number of this child of a script; None when there is none."""
+        for number in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            if pathlib.Path(f"/proc/{number}/comm").read_text().startswith(name):
+                return int(number)
+        return None
+
+    cached, overload = (
+        subprocess.Popen(command(*words, "--dir", tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for words in (("cached.py", "--keys", 1000, "--seconds", 50), ("overload.py", "keyspace"))
+    )  # fmt: skip
+    wait_for(lambda: child(cached, "redis-benchmark"), cached)
+    wait_for(lambda: child(overload, "ingot-server"), overload)
+    time.sleep(0.5)  # the neighbour comes soon after the server
+    for process in (cached, overload):
+        os.kill(child(process, "ingot-server"), signal.SIGKILL)
+        said = process.communicate(timeout=SECONDS)[0]
+        assert process.returncode == 1 and "Traceback" not in said, said
+        assert "ingot has ended with -9; its log:" in said
+    assert not children_of(tmp_path) and not list(tmp_path.iterdir())
+
+
+def test_full_sync_and_rdb_load(tmp_path):
+    words = ("--elements", 100, "--rounds", 1, "--shape", "one set", "--dir", tmp_path / "data")
+    for script in ("full_sync", "rdb_load"):
+        run(f"{script}.py", *words, "--json", tmp_path / "file")
+        [one] = json.loads((tmp_path / "file").read_text())[script]
+        assert one["bytes"] > 100
+    process = subprocess.Popen(
+        command("rdb_load.py", *words, "--elements", 9_000_000), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    wait_for(lambda: list((tmp_path / "data").glob("*/log")), process)
+    process.terminate()
+    assert process.communicate(timeout=SECONDS)[1] == "stopped\n"
+    assert not children_of(tmp_path) and not list((tmp_path / "data").iterdir())
 
 
 def test_ceilings(tmp_path):
@@ -336,9 +422,9 @@ def test_tune_changes_only_when_asked(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
 
-    def tune(*words):
+    def tune(*words, before=None):
         return subprocess.run([BENCH / "tune.sh", *words], capture_output=True, text=True, timeout=SECONDS,
-                              env=os.environ | {"TUNE_ROOT": str(tmp_path), "TUNE_BLOCK": "sdx"})  # fmt: skip
+                              preexec_fn=before, env=os.environ | {"TUNE_ROOT": str(tmp_path), "TUNE_BLOCK": "sdx"})  # fmt: skip
 
     def read():
         return [(tmp_path / name).read_text().strip() for name in MACHINE]
@@ -349,6 +435,9 @@ def test_tune_changes_only_when_asked(tmp_path):
     applied = tune("--apply")
     assert applied.returncode == 0 and "undo: echo 128" in applied.stdout, applied.stdout + applied.stderr
     assert read() == TUNED
+    (tmp_path / "sys/block/sdx/queue/scheduler").write_text("[none]")  # as the kernel says it
+    limited = tune("--check", before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
+    assert limited.returncode == 1 and "by hand" in limited.stdout and "--apply" not in limited.stdout
     assert tune().returncode == tune("--nonsense").returncode == 2
 
 
