@@ -152,8 +152,8 @@ def run(args):
 def parse(words=None):
     parser = arguments.options(__doc__)
     parser.add_argument("--keys", type=arguments.whole_within(1, 10**9), help="different names: 1 million; 200,000 when quick")
-    parser.add_argument("--rounds", type=arguments.whole, help="of each measurement: 5; 2 when quick")
-    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 5; 1 when quick")
+    parser.add_argument("--rounds", type=arguments.rounds, help="of each measurement: 5; 2 when quick")
+    parser.add_argument("--seconds", type=arguments.benchmark_seconds, help="of one measurement: 5; 1 when quick")
     parser.add_argument(
         "--client-threads", type=arguments.whole_within(0, 256), default=0 if os.cpu_count() < 8 else 4,
         help="of redis-benchmark; 0 (and the default below 8 cores): its single-threaded form",

@@ -11,6 +11,7 @@ import time
 
 import arguments
 import common
+import devices
 from common import MB
 
 FIELDS = 8
@@ -89,6 +90,7 @@ def churn(server, args, order):
 
 
 def run(args):
+    devices.check_room(args.dir, args.data)
     common.title(f"{args.data / MB:,.0f} MB of sessions, {args.ratio} times maxmemory")
     result = {}
     for order in ("random", "oldest"):

@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--client-threads", type=arguments.threads, default=generator.default_threads(),
                         help="of the generator (a quarter of the cores)")  # fmt: skip
     parser.add_argument("--keys", type=arguments.whole, help="different names: 100,000; 20,000 when quick")
-    parser.add_argument("--rounds", type=arguments.whole, help="of each measurement: 5; 2 when quick")
+    parser.add_argument("--rounds", type=arguments.rounds, help="of each measurement: 5; 2 when quick")
     parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 2; 0.5 when quick")
     arguments.add_maxmemory(parser, "1gb")
     arguments.add_engine(parser)

@@ -70,6 +70,11 @@ def check_space(directory, wanted):
     """Ends the script when the directory is no disk, or has too little room."""
     if common.file_system(directory) in ("tmpfs", "ramfs"):
         sys.exit(f"{directory} is memory and not a disk: choose another --dir")
+    check_room(directory, wanted)
+
+
+def check_room(directory, wanted):
+    """The same where it need not be a disk."""
     stat = os.statvfs(directory)
     free = stat.f_bavail * stat.f_frsize
     if free < wanted:

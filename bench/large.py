@@ -12,6 +12,7 @@ import time
 import arguments
 import beside
 import common
+import devices
 from common import MB, median, thousands
 
 SMALL = 100
@@ -190,6 +191,7 @@ def drop(server, args):
 
 
 def run(args):
+    devices.check_room(args.dir, args.elements * len(TYPES) * len(member(0)))
     common.title(f"Collections of {args.elements:,} elements, maxmemory {args.maxmemory / MB:,.0f} MB")
     with common.ingot(args, {"maxmemory": args.maxmemory}) as server:
         result = {"fill": fill_all(server, args)}
@@ -208,7 +210,7 @@ def parse(words=None):
     parser = arguments.options(__doc__)
     parser.add_argument("--elements", type=arguments.whole_within(SMALL, 10**9),
                         help="of each large collection: 5,000,000; 200,000 when quick")  # fmt: skip
-    parser.add_argument("--requests", type=arguments.whole, help="of each kind: 20,000; 2,000 when quick")
+    parser.add_argument("--requests", type=arguments.whole_within(1, 10**7), help="of each kind: 20,000; 2,000 when quick")
     arguments.add_maxmemory(parser, "256mb")
     parser.add_argument("--queue-seconds", type=arguments.above_zero, help="of the queue: 60; 5 when quick")
     args = parser.parse_args(words)

@@ -10,6 +10,7 @@ import time
 
 import arguments
 import common
+import devices
 import generator
 from common import MB, median, thousands
 
@@ -72,6 +73,7 @@ def report(ours, theirs, args):
 
 
 def run(args):
+    devices.check_room(args.dir, args.keys * VALUE_BYTES)
     common.title(f"Loading {args.keys:,} keys with {VALUE_BYTES}-byte values")
     with common.ingot(args, {"maxmemory": args.maxmemory}) as server:
         ours = fill(server, args.keys)

@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--client-threads", type=arguments.threads, default=max(1, (os.cpu_count() or 1) // 2),
                         help="of the tool (half of the cores)")  # fmt: skip
     parser.add_argument("--keys", type=arguments.whole_within(1, 10**9), help="different names: 1 million; 100,000 when quick")
-    parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 20; 1 when quick")
+    parser.add_argument("--seconds", type=arguments.benchmark_seconds, help="of one measurement: 20; 1 when quick")
     args = runs.parse(parser, "memtier")
     asked = dict(vars(args))
     args.keys = args.keys or (100_000 if args.quick else 1_000_000)

@@ -95,7 +95,7 @@ def parse(description, rounds):
     parser = arguments.options(description)
     parser.add_argument("--elements", type=arguments.whole_within(10, 10**9),
                         help="of each shape: 1,000,000; 100,000 when quick")  # fmt: skip
-    parser.add_argument("--rounds", type=arguments.whole, help=f"{rounds}: 3; 1 when quick")
+    parser.add_argument("--rounds", type=arguments.rounds, help=f"{rounds}: 3; 1 when quick")
     parser.add_argument("--shape", choices=SHAPES, action="append", help="only this one; may be given again (all)")
     arguments.add_engine(parser)
     args = parser.parse_args()

@@ -218,7 +218,7 @@ def parse():
     disk.add_options(parser)
     parser.add_argument("--threads", type=arguments.list_of(arguments.threads), default=[1, 5, 10, 20, 50],
                         help="numbers of reader threads: 1,5,10,20,50")  # fmt: skip
-    parser.add_argument("--rounds", type=arguments.whole, help="of each measurement: 3; 1 when quick")
+    parser.add_argument("--rounds", type=arguments.rounds, help="of each measurement: 3; 1 when quick")
     parser.add_argument("--seconds", type=arguments.above_zero, help="of one measurement: 5; 2 when quick")
     parser.add_argument(
         "--fio-size", type=arguments.parse_bytes, help="of the file it reads: as the data, 4gb at most"
