@@ -135,6 +135,7 @@ void restore(WriteContext& ctx, Args args) {
       });
   if (!value) return;
   if (!value->error.empty()) return ctx.reply.error(value->error);
+  storage::Metadata record = value->record();
   if (exists) ctx.keys.remove(ctx.db, args[1], old);
   int64_t expire_ms = *ttl;
   if (expire_ms != 0 && !options->absolute &&
@@ -144,9 +145,9 @@ void restore(WriteContext& ctx, Args args) {
   if (expire_ms != 0 && expire_ms <= ctx.keys.expired_by_ms()) {
     if (exists) ctx.keys.notify(types::notify::kGeneric, "del", ctx.db, args[1]);
     if (exists) ctx.tell({"DEL", args[1]});
+    if (record.collection) ctx.keys.discard_collection(record.collection->id);
     return ctx.reply.ok();
   }
-  storage::Metadata record = value->record();
   record.expire_ms = expire_ms;
   ctx.keys.store(ctx.db, args[1], nullptr, record);
   if (expire_ms != 0 && !options->absolute && ctx.tells()) {

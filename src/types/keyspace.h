@@ -315,6 +315,8 @@ class KeyWriter : public KeyReader {
   void remove(int db, std::string_view key, const Record& before);
   // The same for a key whose record moves elsewhere: its collection lives on.
   void unlink(int db, std::string_view key, const Record& before);
+  // A collection that no key names becomes garbage.
+  void discard_collection(storage::CollectionId id);
 
   void flush(int db);       // constant time
   void swap(int a, int b);  // constant time
@@ -377,7 +379,6 @@ class KeyWriter : public KeyReader {
   bool is_live(int db, std::string_view key, const Record& record);  // else it is removed
   void mark_collection(storage::KeyspaceId keyspace, std::string_view key,
                        const storage::Metadata& old, const storage::Metadata& after);
-  void discard_collection(storage::CollectionId id);
   int database_of(storage::KeyspaceId keyspace) const;  // -1: flushed
   void note_use(storage::KeyspaceId keyspace, std::string_view key);
   void note_stored(storage::KeyspaceId keyspace, std::string_view key, bool is_new);

@@ -7,6 +7,7 @@ from harness import MB, OK, check_key_count, disk_bytes, eventually, ingot, load
 from large_values import store
 from support.effort import FULL
 from support.servers import self_check
+from test_p8_check import ingot_check
 
 pytestmark = pytest.mark.skipif(self_check(), reason="Redis has no data on disk")
 
@@ -138,3 +139,20 @@ def test_what_was_dropped_is_reclaimed_after_a_crash(engine):
             assert client.call("DBSIZE").value == 0
             check_space_comes_back(server, SMALLER)
             assert client.pipeline([("SELECT", 1), ("GET", "stays")])[-1].value == b"here"
+
+
+def test_what_has_expired_before_it_is_restored_goes(engine):
+    """It made no key, and its value stayed on the disk for ever."""
+    with ingot(engine) as server:
+        with server.client(timeout=30) as client:
+            client.call("SET", "string", bytes(3 * MB))
+            client.pipeline([("SADD", "set", b"%d" % number + bytes(1000)) for number in range(100)])
+            for key in ("string", "set"):
+                restore = ("RESTORE", "k", 1, client.call("DUMP", key).value, "REPLACE", "ABSTTL")
+                assert client.call(*restore) == OK
+                assert client.pipeline([("MULTI",), restore, ("EXEC",)])[-1].value == [OK]
+                assert client.call("RESTORE", "k", 2**63 - 1, *restore[3:5]) == OK
+            assert client.call("DBSIZE").value == 2
+        server.stop()
+        code, said = ingot_check(server.directory)
+        assert code == 0, said
