@@ -82,7 +82,7 @@ class Sample {
 
 // Whether so many of a large collection's elements are rather sampled than drawn one by one.
 inline bool is_sampled(uint64_t wanted, uint64_t of) {
-  constexpr uint64_t kStepsOfADraw = 64;
+  constexpr uint64_t kStepsOfADraw = 128;  // of a walk take as long
   return wanted > of / 3 || (wanted > contract::kHeldElements && wanted > of / kStepsOfADraw);
 }
 

@@ -127,9 +127,7 @@ void hrandfield(ReadContext& ctx, Args args) {
   if (request->count == 0) return ctx.reply.array(0);
   if (request->repeats()) return reply_repeating(source, *request);
   const uint64_t wanted = std::min(request->size(), source.length);
-  // Values may be large: many are streamed, however long the walk.
-  if (!hash->is_large() || !source.is_fresh() || wanted > contract::kHeldElements ||
-      wanted > source.length / 3) {
+  if (!hash->is_large() || !source.is_fresh() || is_sampled(wanted, length)) {
     return reply_distinct(source, *request, wanted);
   }
   if (wanted > contract::kDrawnOnIoThread && !ctx.keys.data().begin_walk(wanted)) return;
