@@ -67,6 +67,9 @@ bool become_service(const Settings& settings) {
     fmt::print(stderr, "{}\n", why);
     return false;
   }
+  if (settings.disable_thp && !ingot::server::disable_huge_pages()) {
+    log::warning("Cannot disable transparent huge pages: {}", std::strerror(errno));
+  }
   ingot::server::write_crash_log(settings.crash_log_enabled, settings.logfile);
   return true;
 }

@@ -2,6 +2,7 @@
 #include "src/server/process.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -41,6 +42,10 @@ bool write_pidfile(const std::string& path, std::string* error) {
 
 void remove_pidfile(const std::string& path) {
   unlink(path.c_str());
+}
+
+bool disable_huge_pages() {
+  return prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
 }
 
 uint64_t raise_file_limit(uint64_t wanted) {

@@ -15,6 +15,9 @@ void remove_pidfile(const std::string& path);
 // Raises the limit of open files as far as it goes without privileges (the engine keeps every table
 // open), and to `wanted` if that is more and allowed. Answers what it is now.
 uint64_t raise_file_limit(uint64_t wanted);
+// No page of 2 MB for this process, whatever the system's default is; before any thread is started,
+// as each stack would begin with one. False if the kernel refuses.
+[[nodiscard]] bool disable_huge_pages();
 // Files that are no client's: tables, logs, sockets.
 inline constexpr uint64_t kReservedFiles = 512;
 // How many clients there may be of `wanted`: what they leave is the engine's, which would refuse

@@ -135,7 +135,6 @@ constexpr auto kRows = std::to_array<SettingRow>({
     integer("active-defrag-cycle-min", "1", 1, 99),
     integer("active-defrag-cycle-max", "25", 1, 99),
     integer("active-defrag-max-scan-fields", "1000", 1, kLongMax),
-    boolean("disable-thp", "yes", kImmutable),
     boolean("lazyfree-lazy-eviction", "no"),
     boolean("lazyfree-lazy-expire", "no"),
     boolean("lazyfree-lazy-server-del", "no"),

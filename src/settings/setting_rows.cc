@@ -277,6 +277,7 @@ constexpr auto kUsedRows = std::to_array<SettingRow>({
     choice<&S::syslog_facility>("syslog-facility", kFacilityNames, kImmutable),
     boolean<&S::crash_log_enabled>("crash-log-enabled"),
     integer<&S::databases>("databases", 1, kIntMax, kImmutable),
+    boolean<&S::disable_thp>("disable-thp", kImmutable),
     boolean<&S::set_proc_title>("set-proc-title", kImmutable),
     text("proc-title-template", &S::proc_title_template, 0, check_title),
     choice<&S::oom_score_adj>("oom-score-adj", kOomScoreNames),

@@ -151,6 +151,7 @@ struct Settings {
   int syslog_facility = LOG_LOCAL0;
   bool crash_log_enabled = true;
   int databases = 16;
+  bool disable_thp = true;
   bool set_proc_title = true;
   std::string proc_title_template = "{title} {listen-addr} {server-mode}";
   OomScoreAdj oom_score_adj = OomScoreAdj::kNo;

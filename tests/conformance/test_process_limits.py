@@ -2,6 +2,7 @@
 
 import resource
 import time
+from pathlib import Path
 
 import pytest
 from support.resp import Reply
@@ -57,6 +58,16 @@ def test_too_few_files_to_start(engine):
     finally:
         server.stop()
         server.remove()
+
+
+@pytest.mark.parametrize("disabled", ["yes", "no"])
+def test_huge_pages(engine, disabled):
+    """Where all get them, as by Debian's default, the process took 30 MB more."""
+    with Server.ingot(engine, {"disable-thp": disabled}) as server:
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+    if "THP_enabled" not in status:
+        pytest.skip("the kernel does not tell")
+    assert ("THP_enabled:\t0" in status) == (disabled == "yes")
 
 
 def test_files_that_may_not_grow(engine):
