@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,7 +45,11 @@ std::vector<tcp::endpoint> resolve(const std::string& host, uint16_t port, int64
     return std::vector<tcp::endpoint>(found.begin(), found.end());
   });
   auto found = look_up.get_future();
-  std::thread(std::move(look_up)).detach();
+  try {
+    std::thread(std::move(look_up)).detach();
+  } catch (const std::system_error&) {  // no thread is to be had
+    return {};
+  }
   constexpr std::chrono::milliseconds kLook(20);
   const auto until = std::chrono::steady_clock::now() + duration(timeout_ms);
   while (found.wait_for(kLook) != std::future_status::ready) {

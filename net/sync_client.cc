@@ -10,6 +10,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -46,7 +47,11 @@ Endpoints resolve(const std::string& host, uint16_t port, int64_t timeout_ms) {
     return found;
   });
   auto found = look_up.get_future();
-  std::thread(std::move(look_up)).detach();
+  try {
+    std::thread(std::move(look_up)).detach();
+  } catch (const std::system_error&) {  // no thread is to be had
+    return {};
+  }
   if (found.wait_for(duration(timeout_ms)) != std::future_status::ready) return {};
   return found.get();
 }

@@ -264,7 +264,7 @@ std::optional<std::string> Instance::open_readers(const settings::Settings& sett
   readers_ = std::make_unique<data::ReaderPool>(
       is_measured ? server::ReaderTuner::kUntilMeasured : settings.reader_threads, std::move(ring));
   tuner_ = std::make_unique<server::ReaderTuner>(*readers_, settings::data_path(settings));
-  if (is_measured) tuner_->follow(settings.reader_threads);
+  if (is_measured) (void)tuner_->follow(settings.reader_threads);
   return std::nullopt;
 }
 
@@ -453,6 +453,13 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
     return settings::Refusal{"oom-score-adj",
                              "Failed to apply new oom_score_adj configuration, check server logs."};
   }
+  if (before.reader_threads != after.reader_threads && !tuner_->follow(after.reader_threads)) {
+    (void)apply_network(after, before);
+    (void)oom_score_.apply(before);
+    (void)tuner_->follow(before.reader_threads);
+    return settings::Refusal{"reader-threads",
+                             "The operating system gives no more threads, check server logs."};
+  }
   server::show_title(after, config_.file());
   const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());
@@ -467,7 +474,6 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
     store_->engine().set_compaction_rate(after.compaction_rate);
   }
   if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
-  if (before.reader_threads != after.reader_threads) tuner_->follow(after.reader_threads);
   if (before.requirepass != after.requirepass) users_->set_default_password(after.requirepass);
   couriers_.want_events(after.notify_keyspace_events);
   metrics::log::set_level(after.loglevel);

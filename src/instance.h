@@ -80,13 +80,13 @@ class Instance : public contract::RunningServer {
   std::optional<int64_t> shutdown_left_ms() const override;
   bool shutdown_requested() const { return departure_.is_asked_for(); }
   storage::Status save() override;
-  bool save_in_background() override;
+  storage::Status save_in_background() override;
   bool saving() const override;
   int64_t last_save_s() const override;
   bool last_save_ok() const override;
   int64_t last_save_duration_s() const override;
   int64_t current_save_s() const override;
-  bool rewrite_in_background() override;
+  storage::Status rewrite_in_background() override;
   contract::BackgroundWork rewriting() const override;
   contract::MemoryFigures memory_figures() override;
   storage::Status flush_engine() override;

@@ -71,7 +71,7 @@ server::CheckpointPlan Instance::checkpoint_plan() const {
 storage::Status Instance::save() {
   return saver_->save(checkpoint_plan());
 }
-bool Instance::save_in_background() {
+storage::Status Instance::save_in_background() {
   return saver_->save_in_background(checkpoint_plan());
 }
 bool Instance::saving() const {
@@ -89,7 +89,7 @@ int64_t Instance::last_save_duration_s() const {
 int64_t Instance::current_save_s() const {
   return saver_->current_s();
 }
-bool Instance::rewrite_in_background() {
+storage::Status Instance::rewrite_in_background() {
   const auto settings = config_.settings();
   return compactor_->start(settings->dir, settings->min_free_disk);
 }

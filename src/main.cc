@@ -70,6 +70,7 @@ bool become_service(const Settings& settings) {
   if (settings.disable_thp && !ingot::server::disable_huge_pages()) {
     log::warning("Cannot disable transparent huge pages: {}", std::strerror(errno));
   }
+  ingot::server::expect_too_few_threads();
   ingot::server::write_crash_log(settings.crash_log_enabled, settings.logfile);
   return true;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <system_error>
 
 #include "storage/check.h"
 #include "storage/codec.h"
@@ -310,7 +311,10 @@ void LogLedger::call_settler() {
   {
     std::lock_guard lock(mutex_);
     unsettled_ = true;
-    if (!settler_.joinable()) settler_ = std::thread([this] { settle(); });
+    try {
+      if (!settler_.joinable()) settler_ = std::thread([this] { settle(); });
+    } catch (const std::system_error&) {  // no thread is to be had: the next sync does it
+    }
   }
   call_.notify_all();
 }

@@ -26,12 +26,8 @@ void lastsave(SessionContext& context, Args) {
   context.reply.integer(context.server.last_save_s());
 }
 
-constexpr std::string_view kSaving = "ERR Background save already in progress";
-
 void save(SessionContext& context, Args) {
-  contract::RunningServer& server = context.server;
-  if (server.saving()) return context.reply.error(kSaving);
-  if (const storage::Status status = server.save(); !status.ok()) {
+  if (const storage::Status status = context.server.save(); !status.ok()) {
     return context.reply.error("ERR " + status.message());
   }
   context.reply.ok();
@@ -41,14 +37,16 @@ void bgsave(SessionContext& context, Args args) {
   ArgReader reader(args);
   (void)reader.word("schedule");
   if (!reader.done()) return context.reply.error(reader.error());
-  if (!context.server.save_in_background()) return context.reply.error(kSaving);
+  if (const storage::Status begun = context.server.save_in_background(); !begun.ok()) {
+    return context.reply.error("ERR " + begun.message());
+  }
   context.reply.simple(context.in_exec ? "Background saving scheduled"
                                        : "Background saving started");
 }
 
 void bgrewriteaof(SessionContext& context, Args) {
-  if (!context.server.rewrite_in_background()) {
-    return context.reply.error("ERR Background append only file rewriting already in progress");
+  if (const storage::Status begun = context.server.rewrite_in_background(); !begun.ok()) {
+    return context.reply.error("ERR " + begun.message());
   }
   // Redis begins when the transaction is over.
   context.reply.simple(context.in_exec ? "Background append only file rewriting scheduled"

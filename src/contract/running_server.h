@@ -82,15 +82,15 @@ class RunningServer {
   // SAVE: a checkpoint beside the data, in the place of the last one. Blocks. On an engine without
   // checkpoints it makes everything durable instead.
   virtual storage::Status save() = 0;
-  // BGSAVE: false when one is running already.
-  virtual bool save_in_background() = 0;
+  // BGSAVE: begins one; kBusy when one is running already.
+  virtual storage::Status save_in_background() = 0;
   virtual bool saving() const = 0;
   virtual int64_t last_save_s() const = 0;  // Unix seconds of the last one that succeeded, or start
   virtual bool last_save_ok() const = 0;
   virtual int64_t last_save_duration_s() const = 0;  // of BGSAVE; -1: none yet
   virtual int64_t current_save_s() const = 0;        // of a running BGSAVE; -1: none runs
-  // BGREWRITEAOF: false when one is running already.
-  virtual bool rewrite_in_background() = 0;
+  // BGREWRITEAOF: begins one; kBusy when one is running already.
+  virtual storage::Status rewrite_in_background() = 0;
   virtual BackgroundWork rewriting() const = 0;
   // DEBUG RELOAD: moves what is in memory into tables. Blocks.
   virtual storage::Status flush_engine() = 0;

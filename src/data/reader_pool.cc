@@ -4,20 +4,23 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
+#include "src/metrics/log.h"
 #include "storage/check.h"
 
 namespace ingot::data {
 namespace {
 
 constexpr size_t kBegunAtOnce = 8;  // look-ups, before what they want is asked for
+constexpr size_t kThreadsMin = 2;   // beside the one more
 
 }  // namespace
 
 ReaderPool::ReaderPool(int threads, std::unique_ptr<storage::ReadRing> ring)
     : ring_(std::move(ring)) {
-  resize(threads);
+  (void)resize(threads);
   if (ring_ != nullptr) ring_thread_ = std::thread([this] { run_ring(); });
 }
 
@@ -128,8 +131,8 @@ void ReaderPool::run_ring() {
   }
 }
 
-void ReaderPool::resize(int threads) {
-  start_threads(std::max<size_t>(static_cast<size_t>(threads), 2));
+bool ReaderPool::resize(int threads) {
+  return start_threads(std::max<size_t>(static_cast<size_t>(threads), kThreadsMin));
 }
 
 void ReaderPool::post(net::IoThread& thread, Task task) {
@@ -151,7 +154,7 @@ void ReaderPool::post_all() {
   }
 }
 
-void ReaderPool::start_threads(size_t wanted) {
+bool ReaderPool::start_threads(size_t wanted) {
   const size_t threads = wanted == 0 ? 0 : wanted + 1;
   std::list<Worker> ended;
   size_t staying = 0;
@@ -176,8 +179,18 @@ void ReaderPool::start_threads(size_t wanted) {
   for (Worker& worker : ended) worker.thread.join();
   for (; staying < threads; ++staying) {
     Worker& worker = workers_.emplace_back();
-    worker.thread = std::thread([this, &worker] { run(worker); });
+    try {
+      worker.thread = std::thread([this, &worker] { run(worker); });
+    } catch (const std::system_error& error) {
+      if (staying <= kThreadsMin) throw;
+      workers_.pop_back();
+      std::lock_guard lock(mutex_);
+      wanted_ = staying - 1;
+      metrics::log::warning("Can't start more than {} reader threads: {}", wanted_, error.what());
+      return false;
+    }
   }
+  return true;
 }
 
 bool ReaderPool::has_place(size_t running, size_t of_others) const {

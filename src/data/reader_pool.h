@@ -65,7 +65,8 @@ class ReaderPool {
   void post(net::IoThread& thread, Task task);
   // At least 1. Where one is asked for there are two, or what takes long would be in everybody's
   // way. Surplus threads go when they have done what they are at; nobody waits for that.
-  void resize(int threads);
+  // False: there are fewer, because the system gives the process no more threads.
+  [[nodiscard]] bool resize(int threads);
 
   int threads() const;
   size_t queue_depth() const;
@@ -94,7 +95,7 @@ class ReaderPool {
   void run(Worker& worker);
   void run_ring();
   void post_all();
-  void start_threads(size_t wanted);
+  bool start_threads(size_t wanted);
   bool has_place(size_t running, size_t of_others) const;
   bool may_run_long() const { return !long_.empty() && has_place(long_running_, scripts_running_); }
   bool may_run_script() const {

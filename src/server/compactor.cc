@@ -9,6 +9,7 @@
 #include <string>
 
 #include "src/metrics/log.h"
+#include "src/server/process.h"
 
 namespace ingot::server {
 namespace {
@@ -32,13 +33,16 @@ Compactor::~Compactor() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool Compactor::start(const std::string& directory, uint64_t free_bytes_min) {
+storage::Status Compactor::start(const std::string& directory, uint64_t free_bytes_min) {
   std::lock_guard lock(mutex_);
-  if (state_.running) return false;
+  if (state_.running) {
+    return {storage::Status::Code::kBusy,
+            "Background append only file rewriting already in progress"};
+  }
   if (thread_.joinable()) thread_.join();
   state_.running = true;
   begun_ = Clock::now();
-  thread_ = std::thread([this, directory, free_bytes_min] {
+  const storage::Status begun = start_thread(&thread_, [this, directory, free_bytes_min] {
     pthread_setname_np(pthread_self(), "compactor");
     metrics::log::notice("Writing all files of the engine anew");
     const storage::Status status = run(directory, free_bytes_min);
@@ -56,7 +60,11 @@ bool Compactor::start(const std::string& directory, uint64_t free_bytes_min) {
     state_.disk_bytes = disk_bytes;
     metrics::log::notice("All files of the engine are written anew, {} bytes", disk_bytes);
   });
-  return true;
+  if (begun.ok()) return begun;
+  state_.running = false;
+  state_.last_ok = false;
+  ++state_.failures_in_row;
+  return begun;
 }
 
 storage::Status Compactor::run(const std::string& directory, uint64_t free_bytes_min) {

@@ -19,9 +19,9 @@ class Compactor {
   Compactor(const Compactor&) = delete;
   Compactor& operator=(const Compactor&) = delete;
 
-  // False: it is at it. What is written anew takes space before it gives any back: with less than
+  // kBusy: it is at it. What is written anew takes space before it gives any back: with less than
   // `free_bytes_min` left beside that the work fails before it has begun.
-  bool start(const std::string& directory, uint64_t free_bytes_min);
+  storage::Status start(const std::string& directory, uint64_t free_bytes_min);
   contract::BackgroundWork state() const;
 
  private:

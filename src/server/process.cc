@@ -15,8 +15,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "src/metrics/log.h"
 
 namespace ingot::server {
 
@@ -46,6 +51,34 @@ void remove_pidfile(const std::string& path) {
 
 bool disable_huge_pages() {
   return prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
+}
+
+storage::Status start_thread(std::thread* thread, std::function<void()> work) {
+  try {
+    *thread = std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    metrics::log::warning("Can't start a thread: {}", error.what());
+    return {storage::Status::Code::kIo, fmt::format("Can't start a thread: {}", error.what())};
+  }
+  return {};
+}
+
+void expect_too_few_threads() {
+  static const std::terminate_handler otherwise = std::set_terminate([] {
+    try {
+      if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+    } catch (const std::system_error& error) {
+      if (error.code() == std::errc::resource_unavailable_try_again) {
+        metrics::log::warning(
+            "Can't start a thread: {}. The server needs more of them than the system allows it "
+            "('ulimit -u', pids.max of a control group, TasksMax of systemd). Exiting.",
+            error.what());
+        _exit(1);
+      }
+    } catch (...) {
+    }
+    otherwise();
+  });
 }
 
 uint64_t raise_file_limit(uint64_t wanted) {

@@ -1,9 +1,13 @@
-// What a daemon owes its system: detaching, the pid file, file limits, readiness for systemd.
-// Called by the main thread.
+// What a daemon owes its system: detaching, the pid file, limits of files and threads, readiness
+// for systemd. Called by the main thread, where nothing else is said.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <thread>
+
+#include "storage/status.h"
 
 namespace ingot::server {
 
@@ -15,9 +19,15 @@ void remove_pidfile(const std::string& path);
 // Raises the limit of open files as far as it goes without privileges (the engine keeps every table
 // open), and to `wanted` if that is more and allowed. Answers what it is now.
 uint64_t raise_file_limit(uint64_t wanted);
-// No page of 2 MB for this process, whatever the system's default is; before any thread is started,
-// as each stack would begin with one. False if the kernel refuses.
+// No transparent huge pages for this process, whatever the system's default is. What it has already
+// stays, so call this early. False if the kernel refuses.
 [[nodiscard]] bool disable_huge_pages();
+// Runs `work` on a thread; a failure, which is logged, if the system gives the process no more of
+// them. Any thread.
+storage::Status start_thread(std::thread* thread, std::function<void()> work);
+// Lets a thread that cannot be started where the server cannot do without it end the process with a
+// line in the log.
+void expect_too_few_threads();
 // Files that are no client's: tables, logs, sockets.
 inline constexpr uint64_t kReservedFiles = 512;
 // How many clients there may be of `wanted`: what they leave is the engine's, which would refuse

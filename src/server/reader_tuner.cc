@@ -2,6 +2,7 @@
 #include "src/server/reader_tuner.h"
 
 #include "src/metrics/log.h"
+#include "src/server/process.h"
 #include "storage/device_curve.h"
 
 namespace ingot::server {
@@ -11,7 +12,7 @@ ReaderTuner::~ReaderTuner() {
   if (measuring_.joinable()) measuring_.join();
 }
 
-void ReaderTuner::follow(int reader_threads) {
+bool ReaderTuner::follow(int reader_threads) {
   stopping_ = true;
   if (reader_threads != kAuto) {
     const std::lock_guard lock(mutex_);
@@ -19,7 +20,7 @@ void ReaderTuner::follow(int reader_threads) {
   }
   if (measuring_.joinable()) measuring_.join();
   stopping_ = false;
-  measuring_ = std::thread([this] { measure(); });
+  return start_thread(&measuring_, [this] { measure(); }).ok();
 }
 
 void ReaderTuner::measure() {
@@ -37,7 +38,7 @@ void ReaderTuner::measure() {
   }
   metrics::log::notice("reader-threads auto: {} (reads a second by threads:{})", threads, rates);
   const std::lock_guard lock(mutex_);
-  if (!stopping_) pool_.resize(threads);
+  if (!stopping_) (void)pool_.resize(threads);
 }
 
 }  // namespace ingot::server

@@ -24,7 +24,8 @@ class ReaderTuner {
   // thread of its own. One thread at a time; does not wait for a measurement but to begin another.
   static constexpr int kAuto = 0;
   static constexpr int kUntilMeasured = 10;
-  void follow(int reader_threads);
+  // False: the system gives the process no threads for that.
+  [[nodiscard]] bool follow(int reader_threads);
 
  private:
   void measure();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/metrics/log.h"
+#include "src/server/process.h"
 
 namespace ingot::server {
 
@@ -16,19 +17,11 @@ using std::chrono::duration_cast;
 using std::chrono::seconds;
 using storage::Status;
 
-Saver::~Saver() {
-  std::lock_guard lock(thread_mutex_);
-  if (thread_.joinable()) thread_.join();
-}
-
-Status Saver::save(const CheckpointPlan& plan) {
-  if (!claim()) return {Status::Code::kBusy, "Background save already in progress"};
-  Status status = run(plan);
-  saving_ = false;
-  return status;
-}
-
 namespace {
+
+Status busy() {
+  return {Status::Code::kBusy, "Background save already in progress"};
+}
 
 int64_t steady_s() {
   return duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -36,25 +29,41 @@ int64_t steady_s() {
 
 }  // namespace
 
+Saver::~Saver() {
+  std::lock_guard lock(thread_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Saver::save(const CheckpointPlan& plan) {
+  if (!claim()) return busy();
+  Status status = run(plan);
+  saving_ = false;
+  return status;
+}
+
 int64_t Saver::current_s() const {
   const int64_t begun = begun_s_;
   return begun == 0 ? -1 : steady_s() - begun;
 }
 
-bool Saver::save_in_background(const CheckpointPlan& plan) {
+Status Saver::save_in_background(const CheckpointPlan& plan) {
   std::lock_guard lock(thread_mutex_);
-  if (!claim()) return false;
+  if (!claim()) return busy();
   if (thread_.joinable()) thread_.join();
-  metrics::log::notice("Background saving started");
   begun_s_ = std::max<int64_t>(1, steady_s());
-  thread_ = std::thread([this, plan] {
+  const Status begun = start_thread(&thread_, [this, plan] {
     pthread_setname_np(pthread_self(), "saver");
+    metrics::log::notice("Background saving started");
     if (run(plan).ok()) metrics::log::notice("Background saving terminated with success");
     last_duration_s_ = current_s();
     begun_s_ = 0;
     saving_ = false;
   });
-  return true;
+  if (begun.ok()) return begun;
+  last_save_ok_ = false;
+  begun_s_ = 0;
+  saving_ = false;
+  return begun;
 }
 
 Status Saver::run(const CheckpointPlan& plan) {

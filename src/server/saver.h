@@ -23,8 +23,9 @@ class Saver {
       : engine_(engine), stats_(stats), last_save_s_(start_s) {}
   ~Saver();  // waits for a save at hand
 
-  storage::Status save(const CheckpointPlan& plan);     // kBusy when one is running
-  bool save_in_background(const CheckpointPlan& plan);  // false when one is running
+  // kBusy when one is running.
+  storage::Status save(const CheckpointPlan& plan);
+  storage::Status save_in_background(const CheckpointPlan& plan);  // once it has begun
 
   bool saving() const { return saving_; }
   int64_t last_save_s() const { return last_save_s_; }  // Unix

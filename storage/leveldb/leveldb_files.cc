@@ -254,7 +254,10 @@ LeveldbEnv::LeveldbEnv(Disk* disk, LogLedger* ledger, uint64_t reserve_bytes,
       disk_(disk),
       ledger_(ledger),
       reserve_bytes_(reserve_bytes),
-      on_hunger_(std::move(on_hunger)) {}
+      on_hunger_(std::move(on_hunger)) {
+  // LevelDB starts its thread with the first work, and there may be none to be had by then.
+  EnvWrapper::Schedule([](void*) {}, nullptr);
+}
 
 LeveldbEnv::~LeveldbEnv() = default;
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "storage/durable_file.h"
@@ -436,7 +437,12 @@ bool RocksdbEngine::is_stuck_behind_log() const {
 // RocksDB has been seen to wait for a flush that nobody would ever begin.
 rocksdb::Status RocksdbEngine::resume() {
   using Property = rocksdb::DB::Properties;
-  auto resumed = std::async(std::launch::async, [this] { return db_->Resume(); });
+  std::future<rocksdb::Status> resumed;
+  try {
+    resumed = std::async(std::launch::async, [this] { return db_->Resume(); });
+  } catch (const std::system_error& error) {
+    return rocksdb::Status::Busy("no thread for it", error.what());  // at the next attempt, maybe
+  }
   auto worked_at = std::chrono::steady_clock::now();
   while (resumed.wait_for(kRecoveryBegins) != std::future_status::ready) {
     gate_.open();

@@ -1,6 +1,9 @@
-"""What the system allows a process: few open files, files that may not grow, less memory than maxmemory says."""
+"""What the system allows a process: few open files or threads, files that may not grow, less memory than
+maxmemory says."""
 
+import os
 import resource
+import subprocess
 import time
 from pathlib import Path
 
@@ -58,6 +61,48 @@ def test_too_few_files_to_start(engine):
     finally:
         server.stop()
         server.remove()
+
+
+def with_threads(engine, threads):
+    """A server whose user, who has no other process, may have so many threads; and the words to be that user."""
+    user = 60_000 + os.getpid() % 5000
+    server = Server.ingot(engine, {"reader-threads": 4})
+    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    if os.geteuid() != 0 or subprocess.run([*as_user, "test", "-x", server.binary], check=False).returncode != 0:
+        pytest.skip("no other user can start the server")
+    os.chown(server.directory, user, user)
+    command = server.command_line
+    server.command_line = lambda: ["prlimit", f"--nproc={threads}:{threads}", *as_user, *command()]
+    return server, as_user
+
+
+def test_too_few_threads_to_start(engine):
+    server, _ = with_threads(engine, 12)
+    with pytest.raises(ServerError):
+        server.start()
+    assert "The server needs more of them than the system allows it" in server.log_tail()
+    assert server.process.wait() == 1
+    server.remove()
+
+
+def test_no_more_threads(engine):
+    """Each reader thread that could not be had ended the server."""
+    refused = b"ERR CONFIG SET failed (possibly related to argument 'reader-threads') - "
+    server, as_user = with_threads(engine, 60)
+    with server, server.client() as client:
+        reply = client.call("CONFIG", "SET", "reader-threads", 200)
+        assert reply == Reply("error", refused + b"The operating system gives no more threads, check server logs.")
+        assert client.call("CONFIG", "GET", "reader-threads").value[1].text() == "4"
+        limit = [*as_user, "prlimit", f"--pid={server.process.pid}"]
+        subprocess.run([*limit, "--nproc=1:60"], check=True)
+        assert client.call("BGSAVE").value == b"ERR Can't start a thread: Resource temporarily unavailable"
+        assert client.call("BGREWRITEAOF").value == b"ERR Can't start a thread: Resource temporarily unavailable"
+        assert client.call("REPLICAOF", "no.such.host.invalid", 1) == OK
+        assert client.call("REPLICAOF", "NO", "ONE") == OK
+        assert client.call("SET", "k", "v") == OK
+        subprocess.run([*limit, "--nproc=60:60"], check=True)
+        assert client.call("BGSAVE") == Reply("simple", b"Background saving started")
+        assert client.call("GET", "k").value == b"v"
 
 
 @pytest.mark.parametrize("disabled", ["yes", "no"])

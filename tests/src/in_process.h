@@ -79,13 +79,13 @@ class StubServer : public contract::RunningServer {
   int64_t stream_offset() const override { return 0; }
   int64_t now_ms() const override { return 0; }
   storage::Status save() override { return {}; }
-  bool save_in_background() override { return true; }
+  storage::Status save_in_background() override { return {}; }
   bool saving() const override { return false; }
   int64_t last_save_s() const override { return 0; }
   bool last_save_ok() const override { return true; }
   int64_t last_save_duration_s() const override { return -1; }
   int64_t current_save_s() const override { return -1; }
-  bool rewrite_in_background() override { return true; }
+  storage::Status rewrite_in_background() override { return {}; }
   contract::BackgroundWork rewriting() const override { return {}; }
   contract::MemoryFigures memory_figures() override { return {}; }
   std::string replication_id() const override { return text_; }
