@@ -85,12 +85,17 @@ void reply_summary(ReplySink& reply, const StreamReader& stream, const StreamGro
   }
 }
 
+// With 0 also what was delivered in a time to come, by a host whose clock is ahead.
+bool idle_enough(int64_t now_ms, const StreamPending& pending, int64_t min_idle_ms) {
+  return min_idle_ms == 0 || now_ms - pending.delivered_ms >= min_idle_ms;
+}
+
 void reply_pending(ReadContext& ctx, const StreamReader& stream, const StreamGroup& group,
                    const PendingQuery& query) {
   std::vector<StreamPending> found;
   const auto take = [&](const StreamPending& pending) {
     if (found.size() == query.count || pending.id > query.range.last) return false;
-    if (ctx.now_ms() - pending.delivered_ms >= query.min_idle_ms) found.push_back(pending);
+    if (idle_enough(ctx.now_ms(), pending, query.min_idle_ms)) found.push_back(pending);
     return true;
   };
   if (query.consumer) {
@@ -138,10 +143,6 @@ struct Claim {
 
 bool exists(const StreamReader& stream, StreamId id) {
   return stream.entry(id, [](StreamId, const StreamFields&) { return true; });
-}
-
-bool idle_enough(const WriteContext& ctx, const StreamPending& pending, int64_t min_idle_ms) {
-  return min_idle_ms == 0 || ctx.now_ms() - pending.delivered_ms >= min_idle_ms;
 }
 
 // Gives entries of a group to one of its consumers, which comes into being with the first.
@@ -300,7 +301,7 @@ void xclaim(WriteContext& ctx, Args args) {
       continue;
     }
     if (!pending && !request->force) continue;
-    if (pending && !idle_enough(ctx, *pending, request->claim.min_idle_ms)) continue;
+    if (pending && !idle_enough(ctx.now_ms(), *pending, request->claim.min_idle_ms)) continue;
     claiming.take_over(id, pending ? &*pending : nullptr, request->claim);
     claimed.push_back(id);
   }
@@ -376,7 +377,7 @@ void xautoclaim(WriteContext& ctx, Args args) {
           entry_bytes = fields.packed().size();
           return true;
         });
-        if (there && !idle_enough(ctx, pending, request->claim.min_idle_ms)) return true;
+        if (there && !idle_enough(ctx.now_ms(), pending, request->claim.min_idle_ms)) return true;
         candidates.push_back(pending);
         (there ? claimed : gone).push_back(pending.id);
         if (!request->claim.only_ids) bytes -= std::min(bytes, entry_bytes);

@@ -43,7 +43,7 @@ void dry_run(Services& services, const WriteJob& job) {
   const Unit& unit = job.units[job.next];
   const auto view = services.data.store.view();
   data::Sandbox sandbox = sandbox_at(*view, services);
-  if (unit.from_master) sandbox.keys().never_expire();
+  if (unit.happened_elsewhere()) sandbox.keys().never_expire();
   if (!job.lacks_levels) sandbox.keys().orders().leave_unread();
   contract::EncodedReply dropped;
   contract::RespSink reply(dropped, unit.resp);
@@ -76,7 +76,7 @@ PoolOutcome do_pool_work(Services& services, const Unit& unit, const contract::P
   storage::EngineReader data(services.data.store.engine(), view->snapshot(), Tier::kDisk,
                              storage::CacheUse::kPassBy);
   types::KeyReader keys(data, view->databases(), services.data.store.now_ms(), nullptr);
-  if (unit.from_master) keys.never_expire();
+  if (unit.happened_elsewhere()) keys.never_expire();
   PoolOutcome outcome{.result = work(keys), .status = data.error()};
   if (data.failed()) outcome.result = nullptr;
   return outcome;

@@ -108,10 +108,8 @@ void Group::ended(const Accounting& accounting) {
   time_.ms = services_.data.store.now_ms();
 }
 
-// At the beginning of time nothing has expired: a key that a log changes was there then.
 types::KeyWriter Group::replaying_writer() {
-  constexpr int64_t kBeginningMs = 1;
-  return {overlay_, state_, services_.data.store.ids(), effects_, kBeginningMs, nullptr, false};
+  return {overlay_, state_, services_.data.store.ids(), effects_, time_.ms, nullptr, false};
 }
 
 // Whether it is what the master has told behind all that is here. Not so if something before it
@@ -168,11 +166,11 @@ Outcome Group::run(WriteJob& job, const Refusals& refusals, std::optional<contra
                     : key_writer(time_.ms, &services_.data.store.access(), job.client->id);
   contract::EncodedReply dropped;
   // What has happened elsewhere happens here, too.
-  const bool is_bounded = !unit.from_master && !unit.replayed;
+  const bool is_bounded = !unit.happened_elsewhere();
   WriterSink reply(unit.silent ? dropped : job.replies, unit.resp,
                    is_bounded ? services_.data.bounds.transaction_bytes.load() : UINT64_MAX,
                    overlay_);
-  if (unit.from_master) {
+  if (unit.happened_elsewhere()) {
     keys.never_expire();
     keys.keep_expired(false);
   }

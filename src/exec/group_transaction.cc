@@ -157,7 +157,7 @@ std::optional<Outcome> Group::run_queued(TransactionRun& run, size_t index) {
       overlay_.bytes() + effects_.told.bytes() - run.changed_before >
           services_.data.bounds.transaction_bytes ||
       job.replies.bytes.size() - run.answered_before > services_.data.bounds.transaction_bytes;
-  if (is_large && !unit.from_master && !unit.replayed) return TooLarge{};
+  if (is_large && !unit.happened_elsewhere()) return TooLarge{};
   return {};
 }
 

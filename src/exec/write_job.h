@@ -76,7 +76,7 @@ struct Unit {
   int resp = 2;
   bool remembers_reads = false;                      // its client tracks what it reads
   bool silent = false;                               // CLIENT REPLY OFF: runs, answers nothing
-  bool replayed = false;                             // out of a log of Redis: nothing expires
+  bool replayed = false;                             // out of a log of Redis
   std::vector<contract::QueuedCommand> transaction;  // of EXEC
   TransactionPermission permission = {};             // of it
   std::string canned;                                // an encoded reply that keeps its place
@@ -104,6 +104,9 @@ struct Unit {
   // Set: it is bound by no limits and rules for clients. Together with `row` null: bytes that
   // change nothing.
   std::unique_ptr<FromMaster> from_master = {};
+  // What a master or a log tells has been answered there: nothing expires on its way, nor is it
+  // too large.
+  bool happened_elsewhere() const { return from_master || replayed; }
   // By the place of the command that asked for it.
   std::map<uint64_t, PoolOutcome> from_pool;
 };

@@ -256,3 +256,17 @@ def test_a_stream_of_redis_62(empty_pair, entries):
     for command in (("XINFO", "GROUPS", "k"), ("DEBUG", "DIGEST-VALUE", "k")):
         expected, actual = empty_pair.both(*command)
         assert actual == expected, command
+
+
+def test_entries_from_a_host_whose_clock_is_ahead(empty_pair):
+    redis = empty_pair.admins[0]
+    redis.pipeline([("XADD", "s", "1-1", "f", "v"), ("XGROUP", "CREATE", "s", "g", 0)])
+    redis.call("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+    body = redis.call("DUMP", "s").value[:-10]
+    entry = struct.pack(">QQ", 1, 1)
+    at = body.rindex(entry, 0, body.rindex(entry)) + len(entry)  # in the group's list, the consumer's stands behind it
+    payload = sealed(body[:at] + struct.pack("<Q", 4_102_444_800_000) + body[at + 8 :])
+    assert empty_pair.both("RESTORE", "k", 0, payload) == (Reply("simple", b"OK"),) * 2
+    for command in (("XPENDING", "k", "g", "-", "+", 9), ("XPENDING", "k", "g", "IDLE", 0, "-", "+", 9, "c")):
+        expected, actual = empty_pair.both(*command)
+        assert actual == expected and len(expected.value) == 1, command

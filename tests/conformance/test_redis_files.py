@@ -175,6 +175,25 @@ def test_a_key_that_expired_since_does_not_come_back(directory, engine):
         assert client.call("DBSIZE").value == 1
 
 
+def test_times_in_a_log(directory, engine):
+    """They were held against the beginning of 1970: what had just been delivered was idle for 56 years, and what
+    expires some time after it was written had expired."""
+    log = command("SELECT", 0) + command("XADD", "x", "1-1", "f", "v") + command("XGROUP", "CREATE", "x", "g", 0)
+    claims = [("c", "TIME", now_ms() - 5000), ("late", "TIME", now_ms() + 100_000)]
+    for number, (consumer, *when) in enumerate(claims):
+        log += command("XADD", "x", f"2-{number}", "f", "v")
+        log += command("XCLAIM", "x", "g", consumer, 0, f"2-{number}", *when, "RETRYCOUNT", 1, "FORCE", "JUSTID")
+    log += command("SET", "k", 1) + command("EXPIRE", "k", 100) + command("SETEX", "s", 100, 1)
+    log += command("XADD", "own", "*", "f", "v")
+    write_log(directory, log)
+    with Server.ingot(engine, {"appendonly": "yes"}, directory=directory) as server, server.client() as client:
+        first, second = client.call("XPENDING", "x", "g", "-", "+", 10).value
+        assert 5000 <= first.value[2].value < 25_000 and 0 <= second.value[2].value < 20_000
+        assert client.call("XAUTOCLAIM", "x", "g", "thief", 3_600_000, 0).value[1].value == []
+        assert 80 <= client.call("TTL", "k").value <= 100 and 80 <= client.call("TTL", "s").value <= 100
+        assert int(client.call("XRANGE", "own", "-", "+").value[0].value[0].value.split(b"-")[0]) > now_ms() - 60_000
+
+
 @pytest.mark.parametrize("cut", [1, 10, "in multi"])
 def test_log_that_is_cut_off(directory, engine, cut):
     whole = command("SELECT", 0) + command("SET", "k", 1)
