@@ -294,6 +294,10 @@ class Engine {
 
 using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;
 
+// "rocksdb", "leveldb", or nothing: whose tables and logs stand in a directory, whatever is noted
+// there.
+std::string_view engine_by_files(const std::string& path);
+
 // Creates the directory and notes in it, durably, which engine's data it holds; kInvalid when that
 // is another's.
 Status claim_directory(std::string_view engine, const std::string& path);

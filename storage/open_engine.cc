@@ -8,16 +8,51 @@
 
 namespace ingot::storage {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 // Holds the name of the engine that wrote the directory: one library takes another's files for
 // damaged ones, or crashes over them.
 constexpr std::string_view kMarkerFile = "ENGINE";
 
+Status holds_data_of(std::string_view found, std::string_view name, const std::string& path) {
+  return {Status::Code::kInvalid,
+          fmt::format("{} holds data of the engine '{}', not '{}'", path, found, name)};
+}
+
+// Without the file that says what is current both engines make a new database, and remove what is
+// there; another engine's files may have lost their marker.
+Status refuse_strange_files(std::string_view name, const fs::path& path) {
+  std::error_code error;
+  const std::string_view found = engine_by_files(path);
+  if (found.empty()) return {};
+  if (!fs::exists(path / "CURRENT", error)) {
+    return {Status::Code::kCorruption,
+            fmt::format("{} holds data, but no CURRENT; ingot-repair finds them", path.string())};
+  }
+  const bool is_marked = fs::exists(path / kMarkerFile, error);
+  return is_marked || found == name ? Status() : holds_data_of(found, name, path);
+}
+
 }  // namespace
 
+std::string_view engine_by_files(const std::string& path) {
+  bool has_logs = false;
+  bool has_tables = false;
+  std::error_code error;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    const fs::path file = it->path().filename();
+    if (file == "IDENTITY") return "rocksdb";
+    if (file.stem().string().find_first_not_of("0123456789") != std::string::npos) continue;
+    if (file.extension() == ".sst") return "rocksdb";
+    has_tables = has_tables || file.extension() == ".ldb";
+    has_logs = has_logs || file.extension() == ".log";
+  }
+  return has_tables || has_logs ? "leveldb" : "";
+}
+
 Status claim_directory(std::string_view name, const std::string& path) {
-  namespace fs = std::filesystem;
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return {Status::Code::kIo, fmt::format("cannot create {}: {}", path, error.message())};
@@ -26,8 +61,7 @@ Status claim_directory(std::string_view name, const std::string& path) {
     std::string found;
     if (Status status = read_file(marker.string(), &found); !status.ok()) return status;
     if (found == name) return {};
-    return {Status::Code::kInvalid,
-            fmt::format("{} holds data of the engine '{}', not '{}'", path, found, name)};
+    return holds_data_of(found, name, path);
   }
   // What is acknowledged behind it would be out of reach without it.
   if (Status status = write_durably(marker.string(), name); !status.ok()) return status;
@@ -41,6 +75,9 @@ OpenResult open_engine(std::string_view name, const EngineOptions& options) {
         nullptr,
         Status(Status::Code::kInvalid,
                fmt::format("unknown engine '{}'; it is one of rocksdb, leveldb, memory", name))};
+  }
+  if (Status status = refuse_strange_files(name, options.path); !status.ok()) {
+    return {nullptr, status};
   }
   if (Status status = claim_directory(name, options.path); !status.ok()) return {nullptr, status};
   return name == "rocksdb" ? open_rocksdb(options) : open_leveldb(options);

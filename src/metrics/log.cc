@@ -1,13 +1,17 @@
 // The log on spdlog: levels, their marks, and where the lines go.
 #include "src/metrics/log.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <syslog.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -54,6 +58,38 @@ spdlog::level::level_enum level_of(settings::LogLevel level) {
   return spdlog::level::info;
 }
 
+// Opens the file for each line, as Redis does: whoever rotates logs moves it away, or removes it,
+// and tells nobody.
+class LogFile : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit LogFile(std::string path) : path_(std::move(path)) {}
+  // Errno; 0: it can be written.
+  int probe() const {
+    const int fd = open();
+    if (fd < 0) return errno;
+    ::close(fd);
+    return 0;
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const int fd = open();
+    if (fd < 0) return;
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    (void)!::write(fd, line.data(), line.size());
+    ::close(fd);
+  }
+  void flush_() override {}
+
+ private:
+  int open() const {
+    return ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  }
+
+  const std::string path_;
+};
+
 // spdlog's own gives levels other priorities than Redis does.
 class Syslog : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -80,14 +116,14 @@ class Syslog : public spdlog::sinks::base_sink<std::mutex> {
 std::string configure(const settings::Settings& settings) {
   const std::string& file = settings.logfile;
   spdlog::sink_ptr sink;
-  try {
-    if (file.empty()) {
-      sink = std::make_shared<spdlog::sinks::stdout_sink_mt>();
-    } else {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
+  if (file.empty()) {
+    sink = std::make_shared<spdlog::sinks::stdout_sink_mt>();
+  } else {
+    auto log_file = std::make_shared<LogFile>(file);
+    if (const int error = log_file->probe(); error != 0) {
+      return fmt::format("Can't open the log file: {}", std::strerror(error));
     }
-  } catch (const spdlog::spdlog_ex& error) {
-    return "Can't open the log file: " + std::string(error.what());
+    sink = std::move(log_file);
   }
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<LevelMark>('*').set_pattern("%P:M %d %b %Y %H:%M:%S.%e %* %v");

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <climits>
 
 namespace ingot::server {
 namespace {
@@ -23,7 +23,9 @@ constexpr bool kIsSanitized = false;
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr int kFramesMax = 100;
 
-std::atomic<int> log_fd{STDOUT_FILENO};
+// Empty: standard output. It is opened by the handler, as it may have been rotated since.
+std::array<char, PATH_MAX> log_path;
+int log_fd = STDOUT_FILENO;  // of the handler
 
 template <typename... Args>
 void print(fmt::format_string<const Args&...> format, const Args&... args) {
@@ -34,6 +36,10 @@ void print(fmt::format_string<const Args&...> format, const Args&... args) {
 
 // The signal's own action follows: it is raised again, as when there was no handler.
 void on_crash(int signal, siginfo_t* info, void*) {
+  if (log_path[0] != '\0') {
+    const int fd = open(log_path.data(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    log_fd = fd < 0 ? STDERR_FILENO : fd;
+  }
   print("\n=== INGOT BUG REPORT START: Cut & paste starting from here ===\n");
   print("{}:M # Ingot {} crashed by signal: {}, si_code: {}\n", getpid(), INGOT_VERSION, signal,
         info->si_code);
@@ -48,12 +54,6 @@ void on_crash(int signal, siginfo_t* info, void*) {
   raise(signal);
 }
 
-int open_log(const std::string& file) {
-  if (file.empty()) return STDOUT_FILENO;
-  const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  return fd < 0 ? STDERR_FILENO : fd;
-}
-
 }  // namespace
 
 void write_crash_log(bool enabled, const std::string& file) {
@@ -62,7 +62,7 @@ void write_crash_log(bool enabled, const std::string& file) {
   sigemptyset(&action.sa_mask);
   action.sa_handler = SIG_DFL;
   if (enabled) {
-    if (log_fd == STDOUT_FILENO) log_fd = open_log(file);
+    *std::copy_n(file.begin(), std::min(file.size(), log_path.size() - 1), log_path.begin()) = 0;
     std::array<void*, 1> loaded;
     (void)backtrace(loaded.data(), 1);  // loads a library, which the handler may not
     action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER;

@@ -110,12 +110,17 @@ RedisFiles find_redis_files(const settings::Settings& settings) {
   const fs::path log_dir = dir / setting(settings, "appenddirname");
   const fs::path manifest = log_dir / (log_name + ".manifest");
   const fs::path old_log = dir / log_name;
-  const bool has_dump = is_there(dump);
+  std::error_code ignored;
+  const bool has_dump = fs::exists(dump, ignored);  // an empty one is a damaged one
   const bool has_manifest = is_there(manifest);
   const bool has_log = has_manifest || is_there(log_dir) || is_there(old_log);
   const bool uses_log = setting(settings, "appendonly") == "yes";
 
   RedisFiles files;
+  if (has_dump && !fs::is_regular_file(dump, ignored)) {
+    files.error = fmt::format("{} is no file", dump.string());
+    return files;
+  }
   if (!uses_log) {
     if (has_dump) files.parts.push_back({.path = dump.string()});
     if (!has_log) return files;

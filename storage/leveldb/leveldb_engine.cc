@@ -169,7 +169,6 @@ Status LeveldbEngine::open_database(const EngineOptions& options) {
       compression == "none" ? leveldb::kNoCompression : leveldb::kSnappyCompression;
   db_options.filter_policy = filter_.get();
 
-  if (Status status = refuse_headless(); !status.ok()) return status;
   if (Status status = mend_logs(); !status.ok()) return status;
   leveldb::DB* db = nullptr;
   const leveldb::Status status = leveldb::DB::Open(db_options, path_, &db);
@@ -190,18 +189,6 @@ void LeveldbEngine::mark_spaces() {
     if (db_->Get({}, prefixed(space, {}), &value).IsNotFound()) marks.put(space, {}, kSpaceMark);
   }
   if (marks.bytes() > 0) (void)write(marks, Durability::kBuffered);
-}
-
-// LevelDB would make a new database, and remove what is there.
-Status LeveldbEngine::refuse_headless() {
-  if (env_.FileExists(path_ + "/CURRENT")) return {};
-  std::vector<std::string> names;
-  if (const auto listed = env_.GetChildren(path_, &names); !listed.ok()) return to_status(listed);
-  for (const std::string& name : names) {
-    if (!name.ends_with(".ldb") && !name.ends_with(".sst")) continue;
-    return {Status::Code::kCorruption, fmt::format("{} holds tables, but no CURRENT", path_)};
-  }
-  return {};
 }
 
 // Whoever else has the directory keeps his logs: opening it will say so.

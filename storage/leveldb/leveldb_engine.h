@@ -74,7 +74,6 @@ class LeveldbEngine : public Engine {
  private:
   LeveldbEngine(const EngineOptions& options, Disk* disk);
   Status open_database(const EngineOptions& options);
-  Status refuse_headless();
   Status mend_logs();
   void mark_spaces();
   Status commit(leveldb::WriteBatch* batch, uint64_t records, bool sync);

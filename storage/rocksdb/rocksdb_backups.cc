@@ -181,7 +181,8 @@ Backups::OpenResult RocksdbBackups::open(const std::string& directory, Access ac
   std::unique_ptr<RocksdbBackups> made(new RocksdbBackups);
   if (Status status = made->lock(directory, access); !status.ok()) return {nullptr, status};
   if (Status status = compare_lists(directory); !status.ok()) return {nullptr, status};
-  const rocksdb::BackupEngineOptions options(directory);
+  const rocksdb::BackupEngineOptions options(
+      fs::absolute(directory));  // VerifyChecksum() wants that
   rocksdb::IOStatus status;
   if (access == Access::kChange) {
     rocksdb::BackupEngine* raw = nullptr;

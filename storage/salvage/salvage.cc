@@ -86,13 +86,11 @@ Status Salvage::find_engine() {
     form_ = form;
     if (marker == engine_name(form)) return {};
   }
-  if (!numbered(".sst").empty() || fs::exists(path_of("IDENTITY"))) {
-    form_ = FileForm::kRocksdb;
-  } else if (!numbered(".ldb").empty() || !numbered(".log").empty()) {
-    form_ = FileForm::kLeveldb;
-  } else {
+  const std::string_view found = engine_by_files(directory_);
+  if (found.empty()) {
     return {Status::Code::kInvalid, fmt::format("{} holds no data of Ingot's", directory_)};
   }
+  form_ = found == "rocksdb" ? FileForm::kRocksdb : FileForm::kLeveldb;
   notes_.push_back(fmt::format("ENGINE is damaged: by its files the engine is {}", engine()));
   return {};
 }

@@ -74,6 +74,8 @@ def test_a_crash_leaves_its_stack(engine, number, tmp_path):
         server = Server.ingot(engine, {"crash-log-enabled": enabled} | ({"logfile": str(logfile)} if logfile else {}))
         try:
             server.start()
+            if logfile:
+                logfile.unlink()  # as when it was rotated
             server.process.send_signal(number)
             assert server.process.wait(timeout=30) == -number
             text = logfile.read_text() if logfile else server.log_path.read_text()
@@ -84,6 +86,16 @@ def test_a_crash_leaves_its_stack(engine, number, tmp_path):
         finally:
             server.stop()
             server.remove()
+
+
+def test_a_log_that_is_rotated(engine, tmp_path):
+    """Debian's script for redis-server renames it and says nothing to the server."""
+    log = tmp_path / "log"
+    with Server.ingot(engine, {"logfile": str(log)}) as server, server.client() as client:
+        log.rename(tmp_path / "log.1")
+        assert client.call("BGSAVE").value == b"Background saving started"
+        assert until(lambda: log.exists() and "Background saving" in log.read_text())
+        assert "Background saving" not in (tmp_path / "log.1").read_text()
 
 
 def test_syslog(engine):

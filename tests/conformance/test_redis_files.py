@@ -283,15 +283,18 @@ def test_a_damaged_dump_stops_the_start_and_changes_nothing(directory, engine):
         (good[: len(good) // 2], "before its end"),
         (good[:-1] + bytes([good[-1] ^ 1]), "checksum is wrong"),
         (b"REDIS0099" + good[9:], "RDB version 99 cannot be read"),
-        (b"", None),
+        (b"", "ends at byte 0, before its end"),
     ):
         dump.write_bytes(damaged)
         server = Server.ingot(engine, directory=directory)
-        if says is None:
-            continue  # an empty file is none
         with pytest.raises(ServerError, match=says):
             server.start()
         assert dump.read_bytes() == damaged
+    dump.unlink()
+    dump.mkdir()
+    with pytest.raises(ServerError, match="dump.rdb is no file"):
+        Server.ingot(engine, directory=directory).start()
+    dump.rmdir()
     dump.write_bytes(good)
     same_state(directory, engine, expected)
 

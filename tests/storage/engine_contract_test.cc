@@ -180,6 +180,36 @@ TEST_CASE("a directory has one owner") {
   engine.reopen();  // the lock went with the first
 }
 
+// A new database in its place would remove them.
+TEST_CASE("files that have lost their marker or their catalogue are left alone") {
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
+  if (!engine.persistent()) return;
+  INFO(engine.name());
+  const std::string_view other = engine.name() == "rocksdb" ? "leveldb" : "rocksdb";
+  const bool has_tables = GENERATE(false, true);
+  REQUIRE(engine.put(kMeta, "k", "v").ok());
+  if (has_tables) REQUIRE(engine->flush().ok());
+  engine.close();
+  const std::filesystem::path path = engine.options().path;
+  std::filesystem::remove(path / "ENGINE");
+
+  CHECK(engine_by_files(path) == engine.name());
+  const auto [opened, status] = open_engine(other, engine.options());
+  CHECK(opened == nullptr);
+  CHECK(status.code() == Status::Code::kInvalid);
+  CHECK_FALSE(std::filesystem::exists(path / "ENGINE"));
+
+  std::filesystem::rename(path / "CURRENT", path / "CURRENT.away");
+  for (const std::string_view name : {"rocksdb", "leveldb"}) {
+    const auto [headless, why] = open_engine(name, engine.options());
+    CHECK(headless == nullptr);
+    CHECK(why.code() == Status::Code::kCorruption);
+  }
+  std::filesystem::rename(path / "CURRENT.away", path / "CURRENT");
+  engine.reopen();
+  CHECK(engine.get(kMeta, "k") == "v");
+}
+
 TEST_CASE("what cannot be opened is refused in words") {
   const std::string name = GENERATE(from_range(engines_under_test()));
   if (name == "memory") return;

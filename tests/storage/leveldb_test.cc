@@ -31,21 +31,6 @@ TEST_CASE("LevelDB: cache-only reads are misses, whatever they ask for") {
   CHECK(cursor->outcome() == Lookup::kMiss);
 }
 
-TEST_CASE("LevelDB: tables without a CURRENT are not taken for a new directory") {
-  TestEngine engine("leveldb");
-  REQUIRE(engine.put(Space::kMeta, "k", "v").ok());
-  REQUIRE(engine->flush().ok());
-  engine.close();
-  const std::string current = engine.options().path + "/CURRENT";
-  std::filesystem::rename(current, current + ".away");
-  const auto [opened, status] = open_engine("leveldb", engine.options());
-  CHECK(opened == nullptr);
-  CHECK(status.code() == Status::Code::kCorruption);
-  std::filesystem::rename(current + ".away", current);
-  engine.reopen();
-  CHECK(engine.get(Space::kMeta, "k") == "v");
-}
-
 TEST_CASE("LevelDB: says which compression it takes instead, and that its cache stays") {
   EngineOptions options = TestEngine::small_options();
   std::vector<std::string> lines;
