@@ -29,7 +29,8 @@ Status refuse_strange_files(std::string_view name, const fs::path& path) {
   if (found.empty()) return {};
   if (!fs::exists(path / "CURRENT", error)) {
     return {Status::Code::kCorruption,
-            fmt::format("{} holds data, but no CURRENT; ingot-repair finds them", path.string())};
+            fmt::format("{} holds data, but no CURRENT; ingot-repair reads what is there",
+                        path.string())};
   }
   const bool is_marked = fs::exists(path / kMarkerFile, error);
   return is_marked || found == name ? Status() : holds_data_of(found, name, path);

@@ -18,10 +18,9 @@ namespace {
 
 class StreamValue : public RdbValue {
  public:
-  StreamValue(ObjectType type, const RdbPlace& place) : type_(type), place_(place) {
+  StreamValue(ObjectType type, const StreamPlace& place) : type_(type), place_(place) {
     if (!place.kept) return;
-    writer_.emplace(place.filling.keys(), place.db, place.key, nullptr,
-                    place.limits.set.inline_max_bytes);
+    writer_.emplace(place.keys, place.db, place.key, nullptr, place.inline_max_bytes);
   }
 
   bool take(Input& in) override {
@@ -55,7 +54,7 @@ class StreamValue : public RdbValue {
 
   bool store() override {
     writer_->finish();
-    types::KeyWriter& keys = place_.filling.keys();
+    types::KeyWriter& keys = place_.keys;
     types::Record record;
     if (place_.expire_ms == 0 || !keys.peek(place_.db, place_.key, &record)) return true;
     storage::Metadata expiring = record.metadata();
@@ -213,7 +212,7 @@ class StreamValue : public RdbValue {
   }
 
   const ObjectType type_;
-  const RdbPlace& place_;
+  const StreamPlace place_;
   std::optional<types::StreamWriter> writer_;  // none: it is read over
   State state_ = State::kNodes;
   uint64_t nodes_ = 0;
@@ -233,7 +232,7 @@ class StreamValue : public RdbValue {
 
 }  // namespace
 
-std::unique_ptr<RdbValue> begin_stream(ObjectType type, const RdbPlace& place) {
+std::unique_ptr<RdbValue> begin_stream(ObjectType type, const StreamPlace& place) {
   return std::make_unique<StreamValue>(type, place);
 }
 

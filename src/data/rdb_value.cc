@@ -341,7 +341,12 @@ std::unique_ptr<RdbValue> begin_value(ObjectType type, const RdbPlace& place) {
     case ObjectType::kStream:
     case ObjectType::kStream2:
     case ObjectType::kStream3:
-      return begin_stream(type, place);
+      return begin_stream(type, {.keys = place.filling.keys(),
+                                 .inline_max_bytes = place.limits.set.inline_max_bytes,
+                                 .db = place.db,
+                                 .key = place.key,
+                                 .expire_ms = place.expire_ms,
+                                 .kept = place.kept});
     default:
       return nullptr;
   }

@@ -43,7 +43,17 @@ class RdbValue {
 
 // Null: a value of this type comes as one string.
 std::unique_ptr<RdbValue> begin_value(types::rdb::ObjectType type, const RdbPlace& place);
-std::unique_ptr<RdbValue> begin_stream(types::rdb::ObjectType type, const RdbPlace& place);
+// A stream, which is put where `keys` lead to. Between two pieces its elements may be taken out of
+// there: they are not read again.
+struct StreamPlace {
+  types::KeyWriter& keys;
+  uint64_t inline_max_bytes;
+  int db;
+  std::string_view key;  // outlives the value
+  int64_t expire_ms;     // 0: never
+  bool kept;             // false: it has expired, and is read over
+};
+std::unique_ptr<RdbValue> begin_stream(types::rdb::ObjectType type, const StreamPlace& place);
 // A string of so many bytes, which follow.
 std::unique_ptr<RdbValue> begin_long_string(uint64_t bytes, const RdbPlace& place);
 // The same, compressed to `packed` bytes.

@@ -1,5 +1,5 @@
 // Handing a decoded dump's elements out one by one; or storing it into a sandbox, as a command
-// would, and handing out what that holds.
+// would, and handing out what that holds: a packed value as a whole, a stream piece by piece.
 #include "src/data/restored_value.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "src/data/rdb_value.h"
 #include "src/data/sandbox.h"
 #include "src/data/store.h"
 #include "src/types/hash_builder.h"
@@ -19,6 +20,7 @@ namespace ingot::data {
 
 using storage::Space;
 using types::BuiltValue;
+using types::rdb::ObjectType;
 
 namespace {
 
@@ -31,6 +33,7 @@ constexpr std::string_view kKey = "restored";
 constexpr uint64_t kUnpackedCommands = 2;
 
 constexpr char kBadFooter[] = "ERR DUMP payload version or checksum are wrong";
+constexpr char kBadData[] = "ERR Bad data format";
 constexpr char kOutOfMemory[] = "OOM command not allowed when used memory > 'maxmemory'.";
 
 // Takes the string out of the payload, which has it from `begin` on, chunk after chunk.
@@ -70,7 +73,7 @@ class Building {
       : limits_(limits), put_(put) {}
 
   std::optional<BuiltValue> operator()(types::rdb::String&) { return std::nullopt; }
-  std::optional<BuiltValue> operator()(types::rdb::Stream&) { return std::nullopt; }
+  std::optional<BuiltValue> operator()(types::rdb::Stream&) { return std::nullopt; }  // never
   std::optional<BuiltValue> operator()(types::rdb::List& list) {
     types::ListBuilder builder(limits_.set.inline_max_bytes, put_);
     for (std::string& element : list) builder.add(std::exchange(element, {}));
@@ -121,31 +124,83 @@ std::optional<types::rdb::Object> decode(const Services& services, std::string_v
   auto object = types::rdb::decode_payload(
       payload, kUnpackedCommands * services.bounds.command_bytes, &too_large);
   if (too_large) object.reset();
-  if (!object) *error = too_large ? kOutOfMemory : "ERR Bad data format";
+  if (!object) *error = too_large ? kOutOfMemory : kBadData;
   return object;
 }
+
+// What is stored as by a command, and what is handed out then.
+class Storing {
+ public:
+  Storing(const Services& services, const types::PutElement& put)
+      : sandbox_(services.store.engine(), nullptr, {kKeyspace}, services.store.now_ms()),
+        put_(put) {}
+
+  types::KeyWriter& keys() { return sandbox_.keys(); }
+  void hand_out_if_much() {
+    if (sandbox_.overlay().bytes() >= kHeldBytes) hand_out();
+  }
+  BuiltValue finish(storage::Reader& data) {
+    types::Record record;
+    if (!keys().peek(0, kKey, &record)) {
+      data.latch_error(sandbox_.overlay().error());
+      return {};
+    }
+    hand_out();
+    return {.metadata = record.metadata(),
+            .payload = std::string(record.payload()),
+            .size = 1,
+            .error = {}};
+  }
+
+ private:
+  static constexpr size_t kHeldBytes = 1 << 20;
+
+  void hand_out() {
+    const size_t id_bytes = storage::collection_begin(Sandbox::kId).size();
+    sandbox_.take_elements([&](Space space, std::string_view key, const std::string_view* value) {
+      if (value != nullptr) put_(space, key.substr(id_bytes), *value);
+    });
+  }
+
+  Sandbox sandbox_;
+  const types::PutElement& put_;
+};
 
 BuiltValue restore_object(Services& services, storage::Reader& data, types::rdb::Object object,
                           const types::rdb::StoreLimits& limits, const types::PutElement& put) {
   if (auto built = std::visit(Building(limits, put), object)) return *std::move(built);
-  Sandbox sandbox(services.store.engine(), nullptr, {kKeyspace}, services.store.now_ms());
-  types::rdb::store_object(sandbox.keys(), 0, kKey, object, limits);
-  types::Record record;
-  if (!sandbox.keys().peek(0, kKey, &record)) {
-    data.latch_error(sandbox.overlay().error());
-    return {};
+  Storing storing(services, put);
+  types::rdb::store_object(storing.keys(), 0, kKey, object, limits);
+  return storing.finish(data);
+}
+
+std::optional<ObjectType> stream_type(std::string_view payload) {
+  const auto type = static_cast<ObjectType>(payload.empty() ? 0 : payload[0]);
+  if (type == ObjectType::kStream || type == ObjectType::kStream2) return type;
+  return std::nullopt;
+}
+
+// Node by node: as objects its entries would take several times their bytes.
+BuiltValue restore_stream(Services& services, storage::Reader& data, ObjectType type,
+                          std::string_view payload, const types::rdb::StoreLimits& limits,
+                          const types::PutElement& put) {
+  if (!types::rdb::payload_intact(payload)) return {.error = kBadFooter};
+  Storing storing(services, put);
+  const auto stream = begin_stream(type, {.keys = storing.keys(),
+                                          .inline_max_bytes = limits.set.inline_max_bytes,
+                                          .db = 0,
+                                          .key = kKey,
+                                          .expire_ms = 0,
+                                          .kept = true});
+  std::string_view rest = payload.substr(1, payload.size() - 1 - types::rdb::kFooterBytes);
+  while (!stream->complete()) {
+    types::rdb::Input in(rest, kUnpackedCommands * services.bounds.command_bytes);
+    if (!stream->take(in)) return {.error = in.too_large() ? kOutOfMemory : kBadData};
+    rest = in.rest();
+    storing.hand_out_if_much();
   }
-  const std::string begin = storage::collection_begin(Sandbox::kId);
-  for (const Space space : {Space::kData, Space::kOrder}) {
-    sandbox.overlay().uncommitted(space, begin, storage::collection_end(Sandbox::kId),
-                                  [&](std::string_view key, std::string_view value) {
-                                    put(space, key.substr(begin.size()), value);
-                                  });
-  }
-  return {.metadata = record.metadata(),
-          .payload = std::string(record.payload()),
-          .size = 1,
-          .error = {}};
+  stream->store();
+  return storing.finish(data);
 }
 
 }  // namespace
@@ -156,6 +211,9 @@ uint64_t held_value_max(const Services& services) {
 
 BuiltValue restore_value(Services& services, storage::Reader& data, std::string_view payload,
                          const types::rdb::StoreLimits& limits, const types::PutElement& put) {
+  if (const auto type = stream_type(payload)) {
+    return restore_stream(services, data, *type, payload, limits, put);
+  }
   std::string error;
   auto object = decode(services, payload, &error);
   if (!object) return {.error = std::move(error)};
@@ -178,6 +236,9 @@ BuiltValue restore_argument(Services& services, storage::Reader& data,
   payload.clear();
   types::read_string(data, {argument.id()}, 0, argument.length(), &payload);
   if (data.failed()) return {};
+  if (const auto type = stream_type(payload)) {
+    return restore_stream(services, data, *type, payload, limits, put);
+  }
   std::string error;
   auto object = decode(services, payload, &error);
   if (!object) return {.error = std::move(error)};

@@ -70,26 +70,46 @@ def test_a_dump_that_does_not_fit_is_refused(engine):
             assert target.call("LLEN", "list").value == 20
 
 
+def restore_two(server, dump):
+    """Beside each other, several times over."""
+
+    def restore(key):
+        with server.client(timeout=60) as client:
+            for _ in range(3):
+                assert client.call("RESTORE", key, 0, dump, "REPLACE") == OK
+
+    with Crew() as crew:
+        crew.add(restore, "one")
+        crew.add(restore, "two")
+
+
 def test_large_collections_are_restored_beside_each_other(engine, rng):
     """Each stood in memory five times over: two took 224 MB."""
     with Server.redis() as other, other.client(timeout=60) as source, limited(engine) as (server, memory):
         for number in range(1000):
             source.call("ZADD", "k", number, b"%05d" % number + rng.randbytes(12_000))
-        dump = source.call("DUMP", "k").value
-
-        def restore(key):
-            with server.client(timeout=60) as client:
-                for _ in range(3):
-                    assert client.call("RESTORE", key, 0, dump, "REPLACE") == OK
-
-        with Crew() as crew:
-            crew.add(restore, "one")
-            crew.add(restore, "two")
+        restore_two(server, source.call("DUMP", "k").value)
         memory.check("RESTORE")
         with server.client() as client:
             for key in ("one", "two"):
                 assert client.call("ZCARD", key).value == 1000
                 assert client.call("ZRANGE", key, 500, 509) == source.call("ZRANGE", "k", 500, 509)
+
+
+def test_large_streams_are_restored_beside_each_other(engine):
+    """Each entry was held as objects, and as records beside those: 327 MB."""
+    add = "for i = 1, 150000 do redis.call('XADD', 'k', i .. '-1', 'f', ARGV[1]) end"
+    with Server.redis() as other, other.client(timeout=60) as source, limited(engine) as (server, memory):
+        assert not source.call("EVAL", add, 0, "v" * 200).is_error()
+        source.call("XGROUP", "CREATE", "k", "g", 0)
+        source.call("XREADGROUP", "GROUP", "g", "c", "COUNT", 100_000, "STREAMS", "k", ">")
+        restore_two(server, source.call("DUMP", "k").value)
+        memory.check("RESTORE")
+        with server.client() as client:
+            for key in ("one", "two"):
+                assert client.call("XLEN", key).value == 150_000
+                for command, *rest in (("XRANGE", "75000", "75002"), ("XRANGE", "150000", "+"), ("XPENDING", "g")):
+                    assert client.call(command, key, *rest) == source.call(command, "k", *rest)
 
 
 @pytest.mark.seconds(60)

@@ -111,7 +111,7 @@ TEST_CASE("a reader pool: endless scripts leave a place to long work, and are gi
   CHECK(running == places);
   CHECK(pool.queue_depth() == 0);
   SECTION("also when there are fewer threads") {
-    pool.resize(1);
+    CHECK(pool.resize(1));
     runs(Work::kLong);
     runs(Work::kShort);
   }

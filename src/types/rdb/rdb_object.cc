@@ -335,12 +335,10 @@ std::optional<Object> decode_as(ObjectType type, Input& in) {
     case ObjectType::kHashListpackTimes:
     case ObjectType::kHashListpackTimesEarly:
       return decoded<Hash>([&](Hash* hash) { return decode_any_hash(in, type, hash); });
-    case ObjectType::kStream:
-    case ObjectType::kStream2:
-      return decoded<Stream>(
-          [&](Stream* stream) { return decode_stream(in, type == ObjectType::kStream2, stream); });
     case ObjectType::kModuleEarly:
     case ObjectType::kModule:
+    case ObjectType::kStream:
+    case ObjectType::kStream2:
     case ObjectType::kStream3:
     case ObjectType::kHashTimes:
     case ObjectType::kHashTimesEarly:

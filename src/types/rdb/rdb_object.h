@@ -165,7 +165,7 @@ std::optional<Object> decode_payload(std::string_view payload, uint64_t unpacked
 // answer is that type.
 ObjectType encode_object(const Object& object, const EncodeOptions& options, std::string* out);
 
-// The same, read: in any form but those of modules, and of streams and hashes of later versions
+// The same, read: in any form but those of modules, of streams, and of hashes of later versions
 // that are not packed.
 std::optional<Object> decode_object(ObjectType type, Input& in);
 

@@ -113,26 +113,6 @@ Stream read_stream_object(storage::Reader& data, const Record& record, Budget& b
   return stream;
 }
 
-void store_group(StreamWriter& writer, const Stream::Group& from) {
-  StreamGroup group = writer.create_group(from.name, from.last_id, from.entries_read);
-  std::vector<StreamConsumer> consumers;
-  consumers.reserve(from.consumers.size());
-  for (const Stream::Consumer& consumer : from.consumers) {
-    consumers.push_back(writer.create_consumer(&group, consumer.name, consumer.seen_ms));
-  }
-  for (const Stream::Pending& pending : from.pending) {
-    StreamConsumer& consumer = consumers[pending.consumer];
-    writer.give(&group, &consumer,
-                {.id = pending.id,
-                 .consumer = consumer.name,
-                 .delivered_ms = pending.delivered_ms,
-                 .deliveries = pending.deliveries},
-                /*before=*/nullptr);
-  }
-  for (const StreamConsumer& consumer : consumers) writer.store(group, consumer);
-  writer.store(group);
-}
-
 // Stores an object of each type under a key that is not there.
 class Storing {
  public:
@@ -176,21 +156,7 @@ class Storing {
     for (const auto& [member, score] : set.members) writer.put(member, score);
     writer.finish();
   }
-  void operator()(const Stream& stream) {
-    StreamWriter writer(keys_, db_, key_, nullptr, limits_.set.inline_max_bytes);
-    std::vector<std::string_view> fields;
-    for (const Stream::Entry& entry : stream.entries) {
-      fields.clear();
-      for (const auto& [field, value] : entry.fields) {
-        fields.push_back(field);
-        fields.push_back(value);
-      }
-      writer.add(entry.id, fields);
-    }
-    writer.set_notes(stream.last_id, stream.entries_added, stream.max_deleted_id);
-    for (const Stream::Group& group : stream.groups) store_group(writer, group);
-    writer.finish();
-  }
+  void operator()(const Stream&) {}  // is read piece by piece (data/rdb_value.h)
 
  private:
   KeyWriter& keys_;

@@ -22,7 +22,7 @@ struct StoreLimits {
   SortedSetLimits sorted_set;
 };
 
-// Makes the object the value of a key that is not there, for ever.
+// Makes the object, which is no stream, the value of a key that is not there, for ever.
 void store_object(KeyWriter& keys, int db, std::string_view key, const Object& object,
                   const StoreLimits& limits);
 

@@ -212,72 +212,6 @@ bool read_stream_node(StreamId master, std::string_view bytes,
   return live == 0 && dead == 0;
 }
 
-namespace {
-
-bool read_entries(Input& in, Stream* stream) {
-  uint64_t nodes;
-  if (!in.count(&nodes)) return false;
-  for (uint64_t i = 0; i < nodes; ++i) {
-    std::string raw, node;
-    if (!in.string(&raw) || raw.size() != kStreamIdBytes || !in.string(&node)) return false;
-    if (!read_stream_node(read_stream_id(raw), node, &stream->entries)) return false;
-  }
-  return true;
-}
-
-bool read_pending(Input& in, Stream::Group* group) {
-  uint64_t count;
-  if (!in.count(&count, kStreamIdBytes)) return false;
-  group->pending.resize(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    Stream::Pending& pending = group->pending[i];
-    uint64_t delivered_ms;
-    if (!read_raw_id(in, &pending.id) || !in.le64(&delivered_ms) ||
-        !in.length(&pending.deliveries)) {
-      return false;
-    }
-    if (i > 0 && pending.id <= group->pending[i - 1].id) return false;
-    pending.delivered_ms = static_cast<int64_t>(delivered_ms);
-    pending.consumer = SIZE_MAX;
-  }
-  return true;
-}
-
-// What one consumer has of the group's pending entries.
-bool read_owned(Input& in, size_t consumer, Stream::Group* group) {
-  uint64_t owned;
-  if (!in.count(&owned, kStreamIdBytes)) return false;
-  for (uint64_t i = 0; i < owned; ++i) {
-    StreamId id;
-    if (!read_raw_id(in, &id)) return false;
-    const auto pending = std::ranges::lower_bound(group->pending, id, {}, &Stream::Pending::id);
-    if (pending == group->pending.end() || pending->id != id) return false;
-    if (pending->consumer != SIZE_MAX) return false;
-    pending->consumer = consumer;
-  }
-  return true;
-}
-
-bool read_group(Input& in, bool second_form, Stream::Group* group) {
-  uint64_t entries_read = UINT64_MAX, consumers;
-  if (!in.string(&group->name) || !read_id(in, &group->last_id)) return false;
-  if (second_form && !in.length(&entries_read)) return false;
-  group->entries_read = static_cast<int64_t>(entries_read);
-  if (!read_pending(in, group) || !in.count(&consumers)) return false;
-  for (uint64_t i = 0; i < consumers; ++i) {
-    Stream::Consumer& consumer = group->consumers.emplace_back();
-    uint64_t seen_ms;
-    if (!in.string(&consumer.name) || !in.le64(&seen_ms)) return false;
-    consumer.seen_ms = static_cast<int64_t>(seen_ms);
-    if (i > 0 && consumer.name <= group->consumers[i - 1].name) return false;
-    if (!read_owned(in, i, group)) return false;
-  }
-  return std::ranges::none_of(
-      group->pending, [](const Stream::Pending& pending) { return pending.consumer == SIZE_MAX; });
-}
-
-}  // namespace
-
 int64_t entries_read_until(StreamId id, bool any, StreamId first, StreamId last, uint64_t added) {
   if (!any) return 0;
   if (id >= last) return id == last ? static_cast<int64_t>(added) : -1;
@@ -300,34 +234,6 @@ void encode_stream(const Stream& stream, const EncodeOptions& options, std::stri
   append_length(out, stream.entries_added);
   append_length(out, stream.groups.size());
   for (const Stream::Group& group : stream.groups) append_group(group, options.compress, out);
-}
-
-bool decode_stream(Input& in, bool second_form, Stream* stream) {
-  uint64_t length, groups;
-  StreamId first_id;
-  if (!read_entries(in, stream)) return false;
-  if (!in.length(&length) || length != stream->entries.size()) return false;
-  if (!read_id(in, &stream->last_id)) return false;
-  if (!stream->entries.empty() && stream->entries.back().id > stream->last_id) return false;
-  stream->entries_added = length;
-  if (second_form) {
-    if (!read_id(in, &first_id) || !read_id(in, &stream->max_deleted_id) ||
-        !in.length(&stream->entries_added)) {
-      return false;
-    }
-  }
-  if (!in.count(&groups)) return false;
-  for (uint64_t i = 0; i < groups; ++i) {
-    Stream::Group& group = stream->groups.emplace_back();
-    if (!read_group(in, second_form, &group)) return false;
-    if (i > 0 && group.name <= stream->groups[i - 1].name) return false;
-    if (second_form) continue;
-    const bool any = !stream->entries.empty();
-    group.entries_read =
-        entries_read_until(group.last_id, any, any ? stream->entries.front().id : StreamId{},
-                           stream->last_id, stream->entries_added);
-  }
-  return true;
 }
 
 }  // namespace ingot::types::rdb

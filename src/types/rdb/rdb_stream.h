@@ -1,4 +1,5 @@
-// Streams in Redis' dumps: one of the types that rdb_object.h encodes and decodes. Pure.
+// Streams in Redis' dumps: encoded whole or piece by piece, decoded piece by piece
+// (data/rdb_value.h puts the pieces together). Pure.
 #pragma once
 
 #include <span>
@@ -27,7 +28,5 @@ int64_t entries_read_until(StreamId id, bool any, StreamId first, StreamId last,
 // --- whole
 
 void encode_stream(const Stream& stream, const EncodeOptions& options, std::string* out);
-// `second_form`: the one of version 7.0, which tells more about what was deleted.
-[[nodiscard]] bool decode_stream(Input& in, bool second_form, Stream* stream);
 
 }  // namespace ingot::types::rdb
