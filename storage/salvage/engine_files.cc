@@ -97,6 +97,8 @@ class Manifest {
         edit_.log = in.varint();
         return true;
       case kNextFile:
+        out_.next_file = std::max(out_.next_file, in.varint());
+        return true;
       case kLastSequence:
       case kPreviousLog:
       case kFamilyMax:

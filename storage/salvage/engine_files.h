@@ -50,6 +50,7 @@ struct Catalogue {
   std::map<uint64_t, ListedTable> tables;    // by number
   std::map<uint32_t, std::string> families;  // RocksDB's column families by number
   uint64_t first_log = 0;                    // those before it are in tables
+  uint64_t next_file = 0;                    // no number from here on had been given out
   uint64_t damaged_bytes = 0;  // what was written there is not known, and so not all of the above
   bool empty = true;
 };

@@ -122,7 +122,7 @@ Status Salvage::read_catalogue() {
     current = manifests[0];
   }
   const Status status = read_manifest(path_of(current), form_, &catalogue_);
-  has_catalogue_ = status.ok() && catalogue_.damaged_bytes == 0 && !catalogue_.empty;
+  has_catalogue_ = status.ok() && catalogue_.damaged_bytes == 0 && !catalogue_.empty && !lost_end();
   if (!has_catalogue_) {
     losses_.push_back({.what = fmt::format("{} is damaged, so it is not known which tables are the "
                                            "current ones: all are taken, and what was removed may "
@@ -132,6 +132,17 @@ Status Salvage::read_catalogue() {
                        .brings_back = true});
   }
   return {};
+}
+
+// Nothing tells that of a manifest but the files: a table was made behind what it knows, and a log
+// that counts by it, or a table, is gone. (A server that was killed leaves a table, too, but no
+// gap.)
+bool Salvage::lost_end() const {
+  const auto tables = numbered(form_ == FileForm::kRocksdb ? ".sst" : ".ldb");
+  if (tables.lower_bound(catalogue_.next_file) == tables.end()) return false;
+  return !numbered(".log").contains(catalogue_.first_log) ||
+         std::ranges::any_of(catalogue_.tables,
+                             [&](const auto& table) { return !tables.contains(table.first); });
 }
 
 std::map<uint64_t, std::string> Salvage::numbered(std::string_view extension) const {

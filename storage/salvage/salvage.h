@@ -64,6 +64,7 @@ class Salvage {
   Status lock();
   Status find_engine();
   Status read_catalogue();
+  bool lost_end() const;
   void read_tables();
   void read_table(uint64_t number, const std::string& name);
   void read_logs();

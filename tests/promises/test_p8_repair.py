@@ -162,13 +162,19 @@ def test_files_that_can_be_done_without(sound, tmp_path, what):
     assert code == 0 or "CURRENT" in what, said
 
 
-@pytest.mark.parametrize("how", ["flipped", "missing"])
+@pytest.mark.parametrize("how", ["flipped", "cut off", "missing"])
 def test_the_manifest(sound, tmp_path, how):
     """Nothing is lost; what had been removed may be back."""
 
     def damage(data):
         for path in files(data, "MANIFEST-*"):
-            flip(path, path.stat().st_size // 2) if how == "flipped" else path.unlink()
+            size = path.stat().st_size
+            if how == "flipped":
+                flip(path, size // 2)
+            elif how == "cut off":
+                os.truncate(path, size // 2)
+            else:
+                path.unlink()
 
     code, said, found, _ = repaired(sound, tmp_path, damage)
     assert code == 1 and "removed" in said
