@@ -28,6 +28,7 @@
 #include "src/server/info.h"
 #include "src/server/memory_usage.h"
 #include "src/server/metrics_page.h"
+#include "src/server/part_options.h"
 #include "src/server/process.h"
 #include "src/server/process_title.h"
 #include "src/server/reader_tuner.h"
@@ -48,62 +49,8 @@ int64_t system_now_ms() {
       .count();
 }
 
-exec::FsyncPolicy policy_of(settings::AppendFsync setting) {
-  switch (setting) {
-    case settings::AppendFsync::kAlways:
-      return exec::FsyncPolicy::kAlways;
-    case settings::AppendFsync::kEverysec:
-      return exec::FsyncPolicy::kEverySecond;
-    case settings::AppendFsync::kNo:
-      return exec::FsyncPolicy::kNever;
-  }
-  return exec::FsyncPolicy::kEverySecond;
-}
-
 bool is_protected(const settings::Settings& settings, const access::Users& users) {
   return settings.protected_mode && users.default_account()->user()->nopass;
-}
-
-uint16_t metrics_port(const settings::Settings& settings) {
-  return static_cast<uint16_t>(settings.metrics_port);
-}
-
-net::ListenOptions listen_options(const settings::Settings& settings) {
-  return {.bind = settings.bind,
-          .port = static_cast<uint16_t>(settings.port),
-          .tls_port = static_cast<uint16_t>(settings.tls_port),
-          .backlog = settings.tcp_backlog,
-          .unix_path = settings.unixsocket,
-          .unix_permissions = settings.unixsocketperm};
-}
-
-net::TlsOptions::ClientCertificates client_certificates(settings::TlsAuthClients setting) {
-  switch (setting) {
-    case settings::TlsAuthClients::kNo:
-      return net::TlsOptions::ClientCertificates::kNo;
-    case settings::TlsAuthClients::kOptional:
-      return net::TlsOptions::ClientCertificates::kOptional;
-    case settings::TlsAuthClients::kYes:
-      return net::TlsOptions::ClientCertificates::kRequired;
-  }
-  return net::TlsOptions::ClientCertificates::kRequired;
-}
-
-net::TlsOptions tls_options(const settings::Settings& settings) {
-  return {.cert_file = settings.tls_cert_file,
-          .key_file = settings.tls_key_file,
-          .key_file_pass = settings.tls_key_file_pass,
-          .dh_params_file = settings.tls_dh_params_file,
-          .ca_cert_file = settings.tls_ca_cert_file,
-          .ca_cert_dir = settings.tls_ca_cert_dir,
-          .client_certificates = client_certificates(settings.tls_auth_clients),
-          .protocols = settings.tls_protocols,
-          .ciphers = settings.tls_ciphers,
-          .ciphersuites = settings.tls_ciphersuites,
-          .prefer_server_ciphers = settings.tls_prefer_server_ciphers,
-          .session_caching = settings.tls_session_caching,
-          .session_cache_entries = settings.tls_session_cache_size,
-          .session_cache_seconds = settings.tls_session_cache_timeout};
 }
 
 }  // namespace
@@ -148,8 +95,8 @@ std::optional<std::string> Instance::open(const std::function<void()>& before_cl
   build_services(*settings);
   apply_limits(*settings);
   (void)oom_score_.apply(*settings);
-  if (settings->tls_port != 0) {
-    if (std::string why = net_->use_tls(tls_options(*settings)); !why.empty()) {
+  if (server::needs_tls(*settings)) {
+    if (std::string why = net_->use_tls(server::tls_options(*settings)); !why.empty()) {
       return "Failed to configure TLS: " + why;
     }
   }
@@ -160,7 +107,7 @@ std::optional<std::string> Instance::open(const std::function<void()>& before_cl
   if (settings->unixsocket.empty() && (settings->bind.empty() || !has_port)) {
     return "Configured to not listen anywhere, exiting.";
   }
-  std::string error = net_->listen(listen_options(*settings));
+  std::string error = net_->listen(server::listen_options(*settings));
   if (!error.empty()) return error;
   config_.describe_users_by([this] { return access::config_user_lines(*users_); });
   config_.on_change([this](const settings::Settings& before, const settings::Settings& after) {
@@ -180,7 +127,8 @@ std::optional<std::string> Instance::open(const std::function<void()>& before_cl
       .content_type = server::kMetricsContentType,
       .make = [this] { return make_metrics(); },
       .serves_others = [this] { return !is_protected(*config_.settings(), *users_); }});
-  if (auto why = metrics_server_->listen(settings->bind, metrics_port(*settings)); !why.empty()) {
+  if (auto why = metrics_server_->listen(settings->bind, server::metrics_port(*settings));
+      !why.empty()) {
     return why;
   }
   startup_bytes_ = server::memory_usage().used;
@@ -289,7 +237,7 @@ void Instance::build_services(const settings::Settings& settings) {
                                      .following = following_});
   ttl_sampler_ = std::make_shared<server::TtlSampler>(services_->data);
   couriers_.want_events(settings.notify_keyspace_events);
-  writer_ = std::make_unique<exec::Writer>(*services_, policy_of(settings.appendfsync));
+  writer_ = std::make_unique<exec::Writer>(*services_, server::policy_of(settings.appendfsync));
   replicas_.told = replicas_.changed = changes_->offset();
   replicas_.on_ack = [this] { writer_->note_ack(); };
   master_ = std::make_unique<replication::Master>(*services_, *writer_);
@@ -396,14 +344,17 @@ void Instance::apply_limits(const settings::Settings& settings) {
 
 std::optional<settings::Refusal> Instance::apply_tls(const settings::Settings& before,
                                                      const settings::Settings& after) {
-  if (after.tls_port == 0) return std::nullopt;
-  const bool same = before.tls_port != 0 && before.volatile_changes == after.volatile_changes &&
-                    tls_options(before) == tls_options(after);
+  if (!server::needs_tls(after)) return std::nullopt;
+  const bool same = server::needs_tls(before) &&
+                    before.volatile_changes == after.volatile_changes &&
+                    server::tls_options(before) == server::tls_options(after);
   if (same) return std::nullopt;
-  const std::string why = net_->use_tls(tls_options(after));
+  const std::string why = net_->use_tls(server::tls_options(after));
   if (why.empty()) return std::nullopt;
   metrics::log::warning("Failed to configure TLS: {}", why);
-  return settings::Refusal{before.tls_port == 0 ? "tls-port" : "tls-cert-file",
+  return settings::Refusal{before.tls_port != after.tls_port                 ? "tls-port"
+                           : before.tls_replication != after.tls_replication ? "tls-replication"
+                                                                             : "tls-cert-file",
                            "Unable to update TLS configuration. Check server logs."};
 }
 
@@ -414,7 +365,7 @@ std::optional<settings::Refusal> Instance::apply_network(const settings::Setting
                          before.tls_port != after.tls_port ||
                          before.tcp_backlog != after.tcp_backlog;
   if (listening) {
-    std::string error = net_->listen(listen_options(after));
+    std::string error = net_->listen(server::listen_options(after));
     if (!error.empty()) {
       metrics::log::warning("{}", error);
       const bool plain = before.port != after.port;
@@ -426,7 +377,7 @@ std::optional<settings::Refusal> Instance::apply_network(const settings::Setting
     }
   }
   if (before.metrics_port != after.metrics_port || before.bind != after.bind) {
-    if (auto why = metrics_server_->listen(after.bind, metrics_port(after)); !why.empty()) {
+    if (auto why = metrics_server_->listen(after.bind, server::metrics_port(after)); !why.empty()) {
       metrics::log::warning("{}", why);
       return settings::Refusal{"metrics-port", "Unable to listen on this port. Check server logs."};
     }
@@ -473,7 +424,8 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);
   }
-  if (before.appendfsync != after.appendfsync) writer_->set_policy(policy_of(after.appendfsync));
+  if (before.appendfsync != after.appendfsync)
+    writer_->set_policy(server::policy_of(after.appendfsync));
   if (before.requirepass != after.requirepass) users_->set_default_password(after.requirepass);
   couriers_.want_events(after.notify_keyspace_events);
   metrics::log::set_level(after.loglevel);

@@ -10,7 +10,7 @@ import time
 
 import pytest
 import redis
-from support.servers import Server, ServerError, free_port, self_check
+from support.servers import Server, ServerError, engines, free_port, self_check
 
 REJECTED = (redis.ConnectionError, ssl.SSLError, ConnectionError)
 
@@ -171,6 +171,17 @@ def test_a_certificate_is_replaced_while_clients_stay(make, certificates, tmp_pa
     assert plain.config_get("tls-cert-file") == {"tls-cert-file": str(tmp_path / "own.crt")}
     assert serial() == second
     assert stays.ping()
+
+
+@pytest.mark.parametrize("engine", engines())
+def test_links_by_tls_need_certificates(engine):
+    """As in Redis: the first attempt to follow somebody told it in the log, again and again."""
+    with Server.ingot(engine) as server, Server.redis() as oracle:
+        for each in (server, oracle):
+            text = refusal(lambda port=each.port: redis.Redis(port=port).config_set("tls-replication", "yes"))
+            assert "Unable to update TLS configuration. Check server logs." in text
+    with pytest.raises(ServerError):
+        Server.ingot(engine, {"tls-replication": "yes"}).start()
 
 
 def test_a_change_that_fails_changes_nothing(make, certificates):
