@@ -18,8 +18,6 @@ namespace ingot::types {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kTiny = std::numeric_limits<double>::denorm_min();
-inline constexpr uint64_t kAlwaysLarge = 0;
-inline constexpr uint64_t kAlwaysSmall = 1 << 20;
 
 // Members in order; scores as they are printed, so that -0 is not 0.
 using Scored = std::vector<std::pair<std::string, std::string>>;

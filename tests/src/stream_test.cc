@@ -17,9 +17,7 @@ namespace {
 
 using storage::Space;
 
-constexpr uint64_t kAlwaysLarge = 0;
 constexpr uint64_t kOften = 400;  // crossed now and then
-constexpr uint64_t kAlwaysSmall = 1 << 20;
 
 std::string hex(std::string_view bytes) {
   std::string text;

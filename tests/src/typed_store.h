@@ -29,6 +29,10 @@ inline std::string each_engine() {
   return GENERATE(from_range(storage::engines_under_test()));
 }
 
+// Limits of the small form.
+inline constexpr uint64_t kAlwaysLarge = 0;
+inline constexpr uint64_t kAlwaysSmall = 1 << 20;
+
 class TypedStore {
  public:
   static constexpr std::string_view kKey = "key";
