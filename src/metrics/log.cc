@@ -83,8 +83,10 @@ class LogFile : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
+  // A pipe that nobody reads costs lines, and no thread waits for it.
   int open() const {
-    return ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+    return ::open(path_.c_str(), kFlags, 0666);
   }
 
   const std::string path_;

@@ -1,13 +1,14 @@
 // Reads the lines of configuration files.
 #include "src/settings/config_loader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <span>
 
 #include "src/settings/config_file.h"
@@ -117,10 +118,12 @@ Error Loader::include(const std::string& path, int depth) {
 
 Error Loader::finish() {
   if (settings_.logfile.empty()) return {};
-  errno = 0;
-  const std::ofstream log(std::filesystem::path(settings_.dir) / settings_.logfile, std::ios::app);
-  if (log.is_open()) return {};
-  return fatal({}, fmt::format("Can't open the log file: {}", std::strerror(errno)));
+  const std::string path = std::filesystem::path(settings_.dir) / settings_.logfile;
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;  // as it is used
+  const int log = ::open(path.c_str(), kFlags, 0666);
+  if (log < 0) return fatal({}, fmt::format("Can't open the log file: {}", std::strerror(errno)));
+  ::close(log);
+  return {};
 }
 
 void Loader::note_without_meaning(std::string_view name) {

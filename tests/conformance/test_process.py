@@ -9,7 +9,7 @@ import time
 
 import pytest
 from support.resp import Reply
-from support.servers import Server, engines
+from support.servers import Server, ServerError, engines
 
 OK = Reply("simple", b"OK")
 
@@ -96,6 +96,20 @@ def test_a_log_that_is_rotated(engine, tmp_path):
         assert client.call("BGSAVE").value == b"Background saving started"
         assert until(lambda: log.exists() and "Background saving" in log.read_text())
         assert "Background saving" not in (tmp_path / "log.1").read_text()
+
+
+def test_a_pipe_for_a_log(engine, tmp_path):
+    """Nobody reads it any more: who writes a line does not wait."""
+    os.mkfifo(tmp_path / "log")
+    with open(os.open(tmp_path / "log", os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        with Server.ingot(engine, {"logfile": str(tmp_path / "log")}) as server, server.client() as client:
+            assert b"Ready to accept connections" in reader.read()
+            for _ in range(2000):  # more than a pipe holds
+                assert client.call("CONFIG", "SET", "tls-replication", "yes").is_error()  # and a line
+            reader.close()
+            assert client.call("CONFIG", "SET", "tls-replication", "yes").is_error()  # and a line
+    with pytest.raises(ServerError, match="Can't open the log file: No such device or address"):
+        Server.ingot(engine, {"logfile": str(tmp_path / "log")}).start()
 
 
 def test_syslog(engine):
