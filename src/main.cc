@@ -142,6 +142,7 @@ int serve(Config& config, const sigset_t& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ingot::server::open_standard_files();
   std::vector<std::string> arguments(argv + 1, argv + argc);
   ingot::server::make_room_for_title(argc, argv);
   if (arguments.size() == 1 && (arguments[0] == "-v" || arguments[0] == "--version")) {

@@ -37,7 +37,8 @@ void print(fmt::format_string<const Args&...> format, const Args&... args) {
 // The signal's own action follows: it is raised again, as when there was no handler.
 void on_crash(int signal, siginfo_t* info, void*) {
   if (log_path[0] != '\0') {
-    const int fd = open(log_path.data(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+    const int fd = open(log_path.data(), kFlags, 0666);
     log_fd = fd < 0 ? STDERR_FILENO : fd;
   }
   print("\n=== INGOT BUG REPORT START: Cut & paste starting from here ===\n");

@@ -25,6 +25,14 @@
 
 namespace ingot::server {
 
+void open_standard_files() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+}
+
 void daemonize() {
   pid_t child = fork();
   if (child < 0) std::perror("fork");

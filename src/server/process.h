@@ -11,6 +11,9 @@
 
 namespace ingot::server {
 
+// What is closed of standard input, output and error would be the number of the next file, a log of
+// the data maybe, and what is printed would go there. First of all.
+void open_standard_files();
 // Detaches from the terminal; before any thread is started. The parent exits.
 void daemonize();
 // False with a reason in `*error`. The file is removed by remove_pidfile().

@@ -98,6 +98,17 @@ def test_a_log_that_is_rotated(engine, tmp_path):
         assert "Background saving" not in (tmp_path / "log.1").read_text()
 
 
+def test_standard_files_that_are_closed(engine):
+    """The next files took their numbers: a log of the data was standard error."""
+    server = Server.ingot(engine)
+    command = server.command_line
+    server.command_line = lambda: ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command()]
+    with server, server.client() as client:
+        assert client.call("SET", "k", "v") == OK
+        for number in range(3):
+            assert os.readlink(f"/proc/{server.process.pid}/fd/{number}") == "/dev/null"
+
+
 def test_a_pipe_for_a_log(engine, tmp_path):
     """Nobody reads it any more: who writes a line does not wait."""
     os.mkfifo(tmp_path / "log")
