@@ -369,7 +369,7 @@ Status RocksdbEngine::wait_until_flushed() const {
 }
 
 Status RocksdbEngine::stopped() {
-  return {Status::Code::kNoSpace, "RocksDB has not recovered from a full disk"};
+  return {Status::Code::kNoSpace, "RocksDB has not recovered from a full or failing disk"};
 }
 
 Status RocksdbEngine::stuck() {

@@ -19,6 +19,7 @@ from support.servers import Server
 QUIET_SECONDS = 0.02
 LATE_SECONDS = 1.5
 SECONDS = 8.0
+PATIENCE_SECONDS = 30.0  # a disk that others fill holds up a commit, and who comes behind it
 
 PAUSES = {
     "errors": [
@@ -119,10 +120,10 @@ def blocked(server):
     return int(re.search(rb"blocked_clients:(\d+)", info)[1])
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + SECONDS
+def wait_until(condition, side=None):
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, side and (side.server.name, blocked(side.server), side.got)
         time.sleep(0.01)
 
 
@@ -191,7 +192,7 @@ def play(pair, protocol, lines):
                 time.sleep(float(line.split()[1]))
             elif line.startswith("!blocked"):
                 for side in sides:
-                    wait_until(lambda: blocked(side.server) == int(line.split()[1]))
+                    wait_until(lambda: blocked(side.server) == int(line.split()[1]), side)
             elif line.startswith("!close"):
                 for side in sides:
                     side.clients.pop(line.split()[1]).close()
