@@ -198,6 +198,7 @@ BuiltValue restore_stream(Services& services, storage::Reader& data, ObjectType 
     if (!stream->take(in)) return {.error = in.too_large() ? kOutOfMemory : kBadData};
     rest = in.rest();
     storing.hand_out_if_much();
+    if (data.failed()) return {};  // the disk is full
   }
   stream->store();
   return storing.finish(data);

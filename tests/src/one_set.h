@@ -71,12 +71,7 @@ class OneSet : public TypedStore {
   const SetLimits limits_;
 };
 
-// Both forms, one after the other.
-inline uint64_t each_form() {
-  return GENERATE(kAlwaysLarge, kAlwaysSmall);
-}
-
-inline Members numbered(int count) {
+inline Members numbered_members(int count) {
   Members members;
   for (int i = 0; i < count; ++i) members.push_back("m" + std::to_string(i));
   return members;

@@ -89,10 +89,6 @@ class OneSortedSet : public TypedStore {
   const SortedSetLimits limits_;
 };
 
-inline uint64_t each_form() {
-  return GENERATE(kAlwaysLarge, kAlwaysSmall);
-}
-
 // Enough for several leaves of the order; scores rise in steps of ten members.
 inline std::string numbered(int number) {
   const std::string digits = std::to_string(number);

@@ -24,7 +24,7 @@ using storage::Status;
 TEST_CASE("random members of a set are each as likely as any other", "[set]") {
   OneSet set(each_engine(), {.inline_max_bytes = each_form(), .intset_entries_max = 512});
   for (const int members : {1, 10, 40}) {  // a large set of few is looked through as a whole
-    set.add_all(numbered(members));
+    set.add_all(numbered_members(members));
     set.commit();
     const Record found = set.record();
     SetReader reader(set.overlay(), found);
@@ -50,7 +50,7 @@ TEST_CASE("members that are drawn ahead are there, and come as often as any othe
   OneSet set(each_engine(), {.inline_max_bytes = kAlwaysLarge, .intset_entries_max = 512});
   set.use_cache();
   const int members = static_cast<int>(set.steps(2000));
-  set.add_all(numbered(members));
+  set.add_all(numbered_members(members));
   set.commit();
   std::mt19937_64 random(1);
   DrawnMembers drawn;
@@ -72,7 +72,7 @@ TEST_CASE("members that are drawn ahead are there, and come as often as any othe
     }
   }
   SECTION("none that somebody has removed, in this group or before") {
-    SetModel left = model_of(numbered(members));
+    SetModel left = model_of(numbered_members(members));
     for (int i = 0; left.size() > 10; ++i) {
       if (i % 100 == 0) set.commit();
       const std::string gone = *std::next(left.begin(), static_cast<long>(random() % left.size()));
@@ -101,9 +101,9 @@ TEST_CASE("a small set that is emptied by chance is read once, and each order is
     constexpr int rounds = 500;  // fewer would not tell chance from a fault
     std::map<Members, int> orders;
     for (int round = 0; round < rounds; ++round) {
-      set.add_all(numbered(4));
+      set.add_all(numbered_members(4));
       REQUIRE_FALSE(next());
-      REQUIRE(set.remove(numbered(4).front()));
+      REQUIRE(set.remove(numbered_members(4).front()));
       Members order;
       while (order.size() < 3) {
         const auto member = next();
@@ -121,9 +121,9 @@ TEST_CASE("a small set that is emptied by chance is read once, and each order is
     }
   }
   SECTION("what somebody else changes meanwhile is seen") {
-    set.add_all(numbered(100));
+    set.add_all(numbered_members(100));
     REQUIRE_FALSE(next());
-    REQUIRE(set.remove(numbered(100).front()));
+    REQUIRE(set.remove(numbered_members(100).front()));
     const auto member = next();
     REQUIRE(member);
     REQUIRE(set.remove(*member));
@@ -158,7 +158,7 @@ TEST_CASE("a large set whose members are gone is an error, and is not looked thr
           "[set]") {
   OneSet set(each_engine(), {.inline_max_bytes = kAlwaysLarge, .intset_entries_max = 512});
   const int members = GENERATE(5, 100);
-  set.add_all(numbered(members));
+  set.add_all(numbered_members(members));
   set.commit();
   for (const auto& [key, value] : set.records_of(Space::kData)) {
     set.overlay().remove(Space::kData, key);
@@ -172,7 +172,7 @@ TEST_CASE("a large set whose members are gone is an error, and is not looked thr
   CHECK_FALSE(reader.contains("m1"));
   CHECK_FALSE(set.overlay().failed());
   // Nor is one that has far fewer than its record counts.
-  set.add_all(numbered(members));
+  set.add_all(numbered_members(members));
   set.commit();
   Record many = set.record();
   set.replace_record({.type = storage::ValueType::kSet,

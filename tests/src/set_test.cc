@@ -192,12 +192,12 @@ TEST_CASE("changes of a set are taken back as if they had never been made", "[se
   };
   nothing_happened([&] { set.add_all({"a", "4"}); });
   CHECK(set.encoding() == "intset");
-  nothing_happened([&] { set.add_all(numbered(20)); });  // it becomes large
+  nothing_happened([&] { set.add_all(numbered_members(20)); });  // it becomes large
   nothing_happened([&] {
     for (const char* member : {"1", "2", "3"}) set.remove(member);
     set.add("other");
   });
-  set.add_all(numbered(20));
+  set.add_all(numbered_members(20));
   if (committed) set.commit();
   nothing_happened([&] { set.remove("m3"); });
   nothing_happened([&] { set.remove_key(); });
@@ -215,7 +215,7 @@ TEST_CASE("changes of a set are taken back as if they had never been made", "[se
 TEST_CASE("a set whose engine fails is left as it was", "[set]") {
   const uint64_t inline_max = GENERATE(uint64_t{60}, kAlwaysLarge, kAlwaysSmall);
   OneSet set(each_engine(), {.inline_max_bytes = inline_max, .intset_entries_max = 4});
-  set.add_all(numbered(17));
+  set.add_all(numbered_members(17));
   set.commit();
   const auto before = set.contents();
   // The first read fails, then the second, until there is none that could.
@@ -226,13 +226,13 @@ TEST_CASE("a set whose engine fails is left as it was", "[set]") {
       set.engine().fail_reads_after(reads);
       set.change([&](SetWriter& writer) {
         writer.remove("m3");
-        for (const std::string& member : numbered(25)) writer.add(member);
+        for (const std::string& member : numbered_members(25)) writer.add(member);
       });
       failed = set.engine().read_failed();
       set.engine().fail_reads_after(-1);
       CHECK(set.overlay().failed() == failed);
       CHECK(set.take_error().code() == (failed ? Status::Code::kIo : Status::Code::kOk));
-      if (!failed) CHECK(set.sorted() == model_of(numbered(25)));
+      if (!failed) CHECK(set.sorted() == model_of(numbered_members(25)));
     });
     failures += failed;
     CHECK(set.contents() == before);
@@ -342,7 +342,7 @@ TEST_CASE("a set that is built is the set that is written", "[set]") {
   compare({"a", std::string(22, 'x')});                    // 25
   compare({"10", "-1", "1000000000000000000000"});         // large by a member that is no number
   compare({"90000000000", "80000000000", "70000000000"});  // large, and an intset
-  compare(numbered(30));
+  compare(numbered_members(30));
 
   // Of nothing there is no key to be made.
   SetBuilder nothing(limits, [](Space, std::string_view, std::string_view) {});

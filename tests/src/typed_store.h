@@ -33,6 +33,11 @@ inline std::string each_engine() {
 inline constexpr uint64_t kAlwaysLarge = 0;
 inline constexpr uint64_t kAlwaysSmall = 1 << 20;
 
+// Both forms, one after the other.
+inline uint64_t each_form() {
+  return GENERATE(kAlwaysLarge, kAlwaysSmall);
+}
+
 class TypedStore {
  public:
   static constexpr std::string_view kKey = "key";
