@@ -1,5 +1,7 @@
 // What storage/engine.h promises, on every engine: records, batches, order, life of a directory.
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/storage/test_engine.h"
 
@@ -208,6 +210,20 @@ TEST_CASE("files that have lost their marker or their catalogue are left alone")
   std::filesystem::rename(path / "CURRENT.away", path / "CURRENT");
   engine.reopen();
   CHECK(engine.get(kMeta, "k") == "v");
+}
+
+// RocksDB writes IDENTITY and a manifest before CURRENT.
+TEST_CASE("a first start that was killed, or found no space, is done again") {
+  const std::string name = GENERATE(from_range(engines_under_test()));
+  if (name == "memory") return;
+  INFO(name);
+  TemporaryDirectory directory;
+  EngineOptions options;
+  options.path = directory.file("db");
+  REQUIRE(claim_directory(name, options.path).ok());
+  const std::string first_file = name == "rocksdb" ? "IDENTITY" : "MANIFEST-000001";
+  std::ofstream(options.path + "/" + first_file) << "";
+  CHECK(must_open(name, options) != nullptr);
 }
 
 TEST_CASE("what cannot be opened is refused in words") {
