@@ -73,7 +73,7 @@ class Building {
       : limits_(limits), put_(put) {}
 
   std::optional<BuiltValue> operator()(types::rdb::String&) { return std::nullopt; }
-  std::optional<BuiltValue> operator()(types::rdb::Stream&) { return std::nullopt; }  // never
+  std::optional<BuiltValue> operator()(types::rdb::Stream&) { return std::nullopt; }
   std::optional<BuiltValue> operator()(types::rdb::List& list) {
     types::ListBuilder builder(limits_.set.inline_max_bytes, put_);
     for (std::string& element : list) builder.add(std::exchange(element, {}));

@@ -1,7 +1,6 @@
 // The log on spdlog: levels, their marks, and where the lines go.
 #include "src/metrics/log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -15,6 +14,8 @@
 #include <mutex>
 #include <string>
 #include <utility>
+
+#include "src/settings/log_file.h"
 
 namespace ingot::metrics::log {
 
@@ -83,11 +84,7 @@ class LogFile : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
-  // A pipe that nobody reads costs lines, and no thread waits for it.
-  int open() const {
-    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
-    return ::open(path_.c_str(), kFlags, 0666);
-  }
+  int open() const { return settings::open_log_file(path_.c_str()); }
 
   const std::string path_;
 };

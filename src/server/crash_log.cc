@@ -3,7 +3,6 @@
 #include "src/server/crash_log.h"
 
 #include <execinfo.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+
+#include "src/settings/log_file.h"
 
 namespace ingot::server {
 namespace {
@@ -37,8 +38,7 @@ void print(fmt::format_string<const Args&...> format, const Args&... args) {
 // The signal's own action follows: it is raised again, as when there was no handler.
 void on_crash(int signal, siginfo_t* info, void*) {
   if (log_path[0] != '\0') {
-    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
-    const int fd = open(log_path.data(), kFlags, 0666);
+    const int fd = settings::open_log_file(log_path.data());
     log_fd = fd < 0 ? STDERR_FILENO : fd;
   }
   print("\n=== INGOT BUG REPORT START: Cut & paste starting from here ===\n");

@@ -1,7 +1,6 @@
 // Reads the lines of configuration files.
 #include "src/settings/config_loader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <span>
 
 #include "src/settings/config_file.h"
+#include "src/settings/log_file.h"
 #include "src/settings/setting_values.h"
 
 namespace ingot::settings {
@@ -119,8 +119,7 @@ Error Loader::include(const std::string& path, int depth) {
 Error Loader::finish() {
   if (settings_.logfile.empty()) return {};
   const std::string path = std::filesystem::path(settings_.dir) / settings_.logfile;
-  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;  // as it is used
-  const int log = ::open(path.c_str(), kFlags, 0666);
+  const int log = open_log_file(path.c_str());
   if (log < 0) return fatal({}, fmt::format("Can't open the log file: {}", std::strerror(errno)));
   ::close(log);
   return {};

@@ -156,8 +156,8 @@ void seal_payload(std::string* body);
 // Whether the version is one that we read and the checksum is right.
 [[nodiscard]] bool payload_intact(std::string_view payload);
 // The object of an intact payload; nothing when its bytes make no sense. An empty collection makes
-// none either; an empty stream does. Nothing, and *too_large, when its compressed strings together
-// have more than `unpacked_max` bytes.
+// none either, nor does a stream (data/rdb_value.h). Nothing, and *too_large, when its compressed
+// strings together have more than `unpacked_max` bytes.
 std::optional<Object> decode_payload(std::string_view payload, uint64_t unpacked_max = UINT64_MAX,
                                      bool* too_large = nullptr);
 
