@@ -134,13 +134,14 @@ Status Salvage::read_catalogue() {
   return {};
 }
 
-// Nothing tells that of a manifest but the files: a table was made behind what it knows, and a log
-// that counts by it, or a table, is gone. (A server that was killed leaves a table, too, but no
-// gap.)
+// Nothing tells that of a manifest but the files: a table was made behind what it knows, and the
+// log that counts by it, or a table, is gone. (A server that was killed leaves a table, too, but no
+// gap. At a start RocksDB counts from the number behind the last log, and the log has a later one.)
 bool Salvage::lost_end() const {
   const auto tables = numbered(form_ == FileForm::kRocksdb ? ".sst" : ".ldb");
   if (tables.lower_bound(catalogue_.next_file) == tables.end()) return false;
-  return !numbered(".log").contains(catalogue_.first_log) ||
+  const auto logs = numbered(".log");
+  return logs.lower_bound(catalogue_.first_log) == logs.lower_bound(catalogue_.next_file) ||
          std::ranges::any_of(catalogue_.tables,
                              [&](const auto& table) { return !tables.contains(table.first); });
 }

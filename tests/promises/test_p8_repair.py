@@ -142,6 +142,18 @@ def test_a_sound_directory(sound, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+def test_a_table_that_was_being_written(sound, tmp_path):
+    """As a kill in the middle of a compaction leaves it."""
+
+    def damage(data):
+        (table, *_) = files(data, "*.sst") + files(data, "*.ldb")
+        (data / f"900000{table.suffix}").write_bytes(table.read_bytes()[: table.stat().st_size // 2])
+
+    code, said, found, _ = repaired(sound, tmp_path, damage)
+    assert code == 0, said
+    assert found == sound[2]
+
+
 FILES = ["ENGINE flipped", "ENGINE unreadable", "SYNCED flipped", "CURRENT flipped", "CURRENT missing", "CURRENT unreadable"]
 
 
