@@ -296,6 +296,7 @@ net::Welcome Instance::welcome(net::Connection& connection, bool peer_is_local) 
     });
   };
   clients_.add(client);
+  metrics::log::verbose("Accepted {}", client->address);
   return session;
 }
 

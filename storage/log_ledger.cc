@@ -238,6 +238,7 @@ void LogLedger::end(Log& log) {
   std::lock_guard one_sync(sync_mutex_);
   // What was lost of it would be taken for a hole, if its name should come back.
   if (log.followed) (void)sync_locked(log);
+  if (!log.ended) bytes_ -= log.written;
   log.ended = true;
   std::lock_guard lock(mutex_);
   std::erase_if(logs_, [&](const auto& each) { return each.get() == &log; });

@@ -105,7 +105,10 @@ class LogLedger {
   // seen; kNoSpace when the disk has no room for what that takes. A failure tears the log: what was
   // refused must not come into it when it is closed.
   Status before_append(Log& log);
-  void appended(Log& log, uint64_t bytes) { log.written += bytes; }
+  void appended(Log& log, uint64_t bytes) {
+    log.written += bytes;
+    bytes_ += bytes;
+  }
   // The log ends where its last whole append does: it takes nothing more. Should torn bytes stay
   // behind that, no later log gets its first byte before they are cut off.
   void tear(Log& log);
@@ -126,6 +129,8 @@ class LogLedger {
   Status probe_room();  // for a small write, which does not come
   bool newest_is_torn() const;
   uint64_t newest_bytes() const;  // written to the newest log
+  // Written to all that are needed; no lock, as the others hold one while the disk works.
+  uint64_t bytes() const { return bytes_; }
   // Should a log begin now, before_append() would wait for a sync.
   bool lags() const;
 
@@ -141,6 +146,7 @@ class LogLedger {
   void settle();
 
   const std::string directory_;
+  std::atomic<uint64_t> bytes_{0};
   mutable std::mutex mutex_;                // taken last
   std::vector<std::shared_ptr<Log>> logs_;  // guarded by mutex_; in the order of their numbers
   uint64_t promised_ = 0;                   // guarded by mutex_: to the writes under way

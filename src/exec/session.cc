@@ -70,6 +70,7 @@ void Session::on_lost() {
 }
 
 void Session::on_protocol_error(std::string_view error) {
+  metrics::log::verbose("{}: id={} addr={}", error, client_->id, client_->address);
   protocol_error_ = error;
   advance();
 }
@@ -78,8 +79,8 @@ void Session::on_close(std::string_view reason) {
   // What the server itself decided, an operator wants to know.
   if (reason.starts_with("Closing client") || reason.starts_with("Closed for")) {
     metrics::log::warning("{}: id={} addr={}", reason, client_->id, client_->address);
-  } else if (reason.starts_with("TLS failed")) {
-    metrics::log::verbose("{}: addr={}", reason, client_->address);
+  } else {
+    metrics::log::verbose("{}: id={} addr={}", reason, client_->id, client_->address);
   }
   client_->leaving = client_->gone = client_->closed = true;
   if (watching_) writer_.unwatch(client_->id);

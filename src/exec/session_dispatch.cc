@@ -1,7 +1,8 @@
-// What is checked before a command runs, where it runs, and the queueing between MULTI and EXEC.
+// What is checked before a command runs, and where it runs.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "src/contract/errors.h"
 #include "src/contract/replicas.h"
@@ -11,6 +12,7 @@
 #include "src/exec/handlers.h"
 #include "src/exec/prefetch.h"
 #include "src/exec/session.h"
+#include "src/metrics/log.h"
 #include "src/script/scripts.h"
 #include "src/settings/config.h"
 
@@ -34,8 +36,18 @@ bool is_http(std::string_view name) {
   return contract::equals_ignore_case(name, "post") || contract::equals_ignore_case(name, "host:");
 }
 
-// What a queued command costs beside its arguments.
-constexpr size_t kQueuedBytes = 256;
+// Once a minute at most.
+void warn_of_http(std::string_view address, int64_t now_ms) {
+  static std::atomic<int64_t> warned_ms{0};
+  const int64_t last = warned_ms;
+  if (last != 0 && now_ms >= last && now_ms - last < 60'000) return;
+  warned_ms = now_ms;
+  metrics::log::warning(
+      "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands "
+      "to Ingot. This is likely due to an attacker attempting to use Cross Protocol Scripting to "
+      "compromise your Ingot instance. Connection from {} aborted.",
+      address);
+}
 
 std::string guarded_error(std::string_view command, std::string_view setting) {
   return fmt::format(
@@ -93,6 +105,7 @@ Session::Step Session::dispatch(const net::BatchPtr& batch, const net::Command& 
   std::string resolve_error;
   contract::Resolved resolved = services_.table.resolve(command.args, &resolve_error);
   if (resolved.row == nullptr && is_http(command.args[0])) {
+    warn_of_http(client_->address, now_ms_);
     closing_ = true;
     connection_->close();
     return Step::kTaken;
@@ -242,31 +255,6 @@ void Session::reject(const CommandRow* row, std::string_view error) {
   if (!silent()) answer(std::move(reply));
 }
 
-// As in Redis, nothing more is kept of a transaction that has failed.
-void Session::enqueue_in_multi(QueuedCommand queued) {
-  if (!client_->multi_failed) {
-    if (client_->queue.empty()) queued_bytes_ = 0;
-    size_t bytes = kQueuedBytes;
-    for (const std::string_view arg : queued.command->args)
-      bytes += arg.size() + sizeof(std::string_view);
-    if (!connection_->may_hold_input(queued_bytes_ + bytes)) {
-      client_->queue.clear();
-      return reject(queued.row, contract::kOutOfMemory);
-    }
-    queued_bytes_ += bytes;
-    // The whole batch would stay for its sake.
-    if (queued.batch->bytes() > 2 * bytes * queued.batch->commands.size()) {
-      queued.batch = net::copy_of(*queued.command);
-      queued.command = queued.batch->commands.data();
-    }
-    client_->queue.push_back(std::move(queued));
-    client_->queued.store(static_cast<int>(client_->queue.size()), std::memory_order_relaxed);
-  }
-  contract::EncodedReply reply;
-  contract::RespSink(reply, client_->resp).simple("QUEUED");
-  if (!silent()) answer(std::move(reply));
-}
-
 Session::Step Session::route(const QueuedCommand& queued) {
   const CommandRow& row = *queued.row;
   if (contract::is_read(row)) return read(queued);
@@ -390,71 +378,6 @@ Session::Step Session::queue_write(Unit unit) {
     assembling_slot_ = open_slot();
   }
   assembling_->units.push_back(std::move(unit));
-  return Step::kTaken;
-}
-
-void Session::close_transaction() {
-  client_->in_multi = false;
-  client_->multi_failed = client_->unwatched = false;
-  client_->queue.clear();
-  client_->queued.store(-1, std::memory_order_relaxed);
-}
-
-void Session::discard_transaction() {
-  close_transaction();
-  if (watching_) writer_.unwatch(client_->id);
-  watching_ = false;
-}
-
-Session::Step Session::exec(const QueuedCommand& queued) {
-  std::string_view error;
-  if (!client_->in_multi) {
-    error = "ERR EXEC without MULTI";
-  } else if (client_->multi_failed) {
-    error = "EXECABORT Transaction discarded because of previous errors.";
-  }
-  if (!error.empty()) {
-    if (client_->in_multi && watching_ && !idle()) return Step::kWait;  // WATCH first, then unwatch
-    answer_at_once(queued, error);
-    if (client_->in_multi) discard_transaction();
-    return Step::kTaken;
-  }
-  if (client_->unwatched) {
-    if (watching_ && !idle()) return Step::kWait;
-    contract::EncodedReply reply;
-    contract::RespSink(reply, client_->resp).null_array();
-    if (!silent()) answer(std::move(reply));
-    discard_transaction();
-    return Step::kTaken;
-  }
-  bool all_reads = true;
-  bool has_client = false;
-  for (const QueuedCommand& each : client_->queue) {
-    all_reads = all_reads && contract::is_read(*each.row);
-    has_client = has_client || contract::is_session(*each.row) || each.row->alone;
-  }
-  if (all_reads && !watching_) {
-    if (assembling_ || job_in_flight_ || !may_read(client_->queue.size())) return Step::kWait;
-    pending_bytes_ += queued_bytes_;
-    TransactionPermission permission = transaction_permission();
-    read_transaction(std::move(client_->queue), std::move(permission), queued);
-    discard_transaction();
-    return Step::kTaken;
-  }
-  Unit unit{.row = queued.row,
-            .batch = queued.batch,
-            .command = queued.command,
-            .db = client_->db,
-            .resp = client_->resp,
-            .remembers_reads = contract::remembers_reads(client_->tracking),
-            .silent = silent(),
-            .transaction = client_->queue,
-            .permission = transaction_permission()};
-  if (queue_write(std::move(unit)) == Step::kWait) return Step::kWait;
-  pending_bytes_ += queued_bytes_;
-  watching_ = false;  // the writer forgets them
-  exclusive_ = has_client;
-  if (!exclusive_) close_transaction();
   return Step::kTaken;
 }
 

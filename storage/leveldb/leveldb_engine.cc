@@ -16,7 +16,6 @@
 #include "storage/leveldb/leveldb_status.h"
 #include "storage/leveldb/short_separators.h"
 #include "storage/log_end.h"
-#include "storage/log_files.h"
 
 namespace ingot::storage {
 namespace {
@@ -370,7 +369,7 @@ uint64_t LeveldbEngine::memory_bytes() const {
 
 EngineStats LeveldbEngine::stats() const {
   EngineStats stats;
-  stats.disk_bytes = size_of("", end_of(kAllSpaces.back())) + log_file_bytes(path_);
+  stats.disk_bytes = size_of("", end_of(kAllSpaces.back())) + ledger_.bytes();
   stats.cache_bytes = cache_->TotalCharge();
   stats.cache_capacity = cache_capacity_;
   stats.memory_bytes = memory_bytes();

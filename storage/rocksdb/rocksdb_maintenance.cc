@@ -7,7 +7,6 @@
 #include <limits>
 #include <string>
 
-#include "storage/log_files.h"
 #include "storage/rocksdb/rocksdb_engine.h"
 #include "storage/rocksdb/rocksdb_status.h"
 
@@ -63,7 +62,7 @@ EngineStats RocksdbEngine::stats() const {
   using Property = rocksdb::DB::Properties;
   const rocksdb::Statistics& tickers = *shared_.statistics;
   EngineStats stats;
-  stats.disk_bytes = property_of_all_spaces(Property::kLiveSstFilesSize) + log_file_bytes(path_);
+  stats.disk_bytes = property_of_all_spaces(Property::kLiveSstFilesSize) + ledger_.bytes();
   stats.cache_bytes = memory_bytes();
   stats.memory_bytes = stats.cache_bytes;
   stats.cache_capacity = shared_.cache->GetCapacity();

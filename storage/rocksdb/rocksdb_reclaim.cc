@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "storage/log_files.h"
 #include "storage/rocksdb/reclaim_plan.h"
 #include "storage/rocksdb/rocksdb_engine.h"
 #include "storage/rocksdb/rocksdb_status.h"
@@ -77,7 +76,7 @@ Status RocksdbEngine::reclaim(GarbageKind kind, Reclaimed* out) {
 // table yet: a quiet space would keep what was reclaimed from the others.
 Status RocksdbEngine::flush_dead() {
   constexpr uint64_t kKeptLogBytes = 16 << 20;
-  const uint64_t log_bytes = log_file_bytes(path_);
+  const uint64_t log_bytes = ledger_.bytes();
   const bool log_is_long =
       log_bytes >= kKeptLogBytes && log_bytes >= 2 * shared_.memtables->memory_usage();
   bool unflushed = false;

@@ -134,12 +134,17 @@ Status Salvage::read_catalogue() {
   return {};
 }
 
-// Nothing tells that of a manifest but the files: a table was made behind what it knows, and the
-// log that counts by it, or a table, is gone. (A server that was killed leaves a table, too, but no
-// gap. At a start RocksDB counts from the number behind the last log, and the log has a later one.)
+// Nothing tells that of a manifest but the files: a whole table was made behind what it knows, and
+// the log that counts by it, or a table, is gone. (A server that was killed leaves a table, too,
+// but no gap. At a start RocksDB counts from the number behind the last log, and the log has a
+// later one.)
 bool Salvage::lost_end() const {
   const auto tables = numbered(form_ == FileForm::kRocksdb ? ".sst" : ".ldb");
-  if (tables.lower_bound(catalogue_.next_file) == tables.end()) return false;
+  if (std::none_of(tables.lower_bound(catalogue_.next_file), tables.end(), [&](const auto& table) {
+        return SalvagedTable(path_of(table.second), form_).has_index();
+      })) {
+    return false;
+  }
   const auto logs = numbered(".log");
   return logs.lower_bound(catalogue_.first_log) == logs.lower_bound(catalogue_.next_file) ||
          std::ranges::any_of(catalogue_.tables,

@@ -36,6 +36,9 @@ class SalvagedTable {
   const Status& status() const { return file_.status(); }  // of opening it
   // RocksDB's column family; empty when its properties are damaged.
   const std::string& family() const { return family_; }
+  // Its footer and its index are sound: an engine that is killed while it writes one leaves
+  // neither.
+  bool has_index() const { return is_indexed_; }
   void walk(const TableEvents& events);
 
  private:

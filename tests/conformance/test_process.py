@@ -98,6 +98,26 @@ def test_a_log_that_is_rotated(engine, tmp_path):
         assert "Background saving" not in (tmp_path / "log.1").read_text()
 
 
+def test_clients_stand_in_the_log(engine, tmp_path):
+    log = tmp_path / "log"
+    with Server.ingot(engine, {"logfile": str(log), "loglevel": "verbose"}) as server:
+        with server.client() as client:
+            address = client.call("CLIENT", "INFO").value.decode().split("addr=")[1].split()[0]
+            assert f"Accepted {address}" in log.read_text()
+        assert until(lambda: "Client closed connection: id=" in log.read_text())
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", server.port)) as browser:
+                browser.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET k v\r\n")
+                browser.settimeout(5)
+                assert browser.recv(100) == b""
+        with socket.create_connection(("127.0.0.1", server.port)) as stranger:
+            stranger.sendall(b"*abc\r\n")
+            assert b"invalid multibulk length" in stranger.recv(100)
+        text = log.read_text()
+        assert text.count("Possible SECURITY ATTACK detected") == 1  # in a minute
+        assert "Protocol error: invalid multibulk length: id=" in text
+
+
 def test_standard_files_that_are_closed(engine):
     """The next files took their numbers: a log of the data was standard error."""
     server = Server.ingot(engine)

@@ -1,5 +1,5 @@
 """P8: each call of the file system fails once, one after the other, or all do from one on. The server says so, never
-crashes, keeps what it answered, and heals where the disk does."""
+crashes, keeps what it answered, and heals where the disk does. One that does not return at all holds up who writes, and nobody who looks."""
 
 import contextlib
 import errno
@@ -158,4 +158,32 @@ def test_a_full_disk_heals_wherever_it_strikes(engine, rng, appendfsync, tmp_pat
             ends.set()
             for writer in writers:
                 writer.join()
+            server.kill()
+
+
+LOOKS = ["PING", "INFO", "INFO everything", "CLIENT LIST", "SLOWLOG GET", "LATENCY LATEST", "CONFIG GET *", "DBSIZE"]
+LOOKS += ["MEMORY STATS", "GET hot", "CLIENT INFO", "COMMAND COUNT", "ROLE"]
+
+
+def test_who_looks_at_a_server_whose_disk_hangs(engine, tmp_path):
+    with mounted() as disk:
+        server = Attempt(engine, "always", disk, tmp_path / "log").server
+        try:
+            server.start()
+            with server.client(timeout=60) as writer, server.client(timeout=5) as looker:
+                assert not writer.call("SET", "hot", "x").is_error()
+                looker.call("GET", "hot")
+                disk.hang()
+                try:
+                    for number in range(100):
+                        writer.send("SET", f"k{number}", "x" * 1000)
+                    writer.flush()
+                    time.sleep(1.5)  # what looks at the disk by itself hangs by now
+                    for look in LOOKS:
+                        assert not looker.call(*look.split()).is_error(), look
+                finally:
+                    disk.resume()
+                for _ in range(100):
+                    assert not writer.read().is_error()
+        finally:
             server.kill()

@@ -56,6 +56,7 @@ def sound(request, tmp_path_factory):
             client.pipeline([("SET", f"key:{number:06}", "newer" * 20) for number in range(0, KEYS, 50)])
             client.pipeline([("SET", f"log:{number:04}", "x" * 100) for number in range(300)])
             client.pipeline([("SADD", "set", "a new one"), ("RENAME", "log:0007", "renamed"), ("LPUSH", "list", "first")])
+            eventually(lambda: info(client)["engine_running_compactions"] == "0", 20, "compacted")
             whole = contents(client)
             digest = client.call("DEBUG", "DIGEST")
             rest = details(client)
@@ -142,12 +143,13 @@ def test_a_sound_directory(sound, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_a_table_that_was_being_written(sound, tmp_path):
-    """As a kill in the middle of a compaction leaves it."""
+@pytest.mark.parametrize("share", [1, 2])
+def test_a_table_that_was_being_written(sound, tmp_path, share):
+    """As a kill in the middle of a compaction leaves it, or behind its last byte."""
 
     def damage(data):
         (table, *_) = files(data, "*.sst") + files(data, "*.ldb")
-        (data / f"900000{table.suffix}").write_bytes(table.read_bytes()[: table.stat().st_size // 2])
+        (data / f"900000{table.suffix}").write_bytes(table.read_bytes()[: table.stat().st_size // share])
 
     code, said, found, _ = repaired(sound, tmp_path, damage)
     assert code == 0, said
@@ -240,7 +242,13 @@ def current_table_damaged(sound, folder, damage):
 
 
 def test_a_missing_table(sound, tmp_path):
-    said, found = current_table_damaged(sound, tmp_path, lambda path: path.unlink())
+    """Also beside one that was being written."""
+
+    def damage(table):
+        (table.parent / f"900000{table.suffix}").write_bytes(table.read_bytes()[: table.stat().st_size // 2])
+        table.unlink()
+
+    said, found = current_table_damaged(sound, tmp_path, damage)
     assert "is missing" in said
     only_named_losses(said, sound[2], found)
 

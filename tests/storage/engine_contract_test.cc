@@ -1,7 +1,9 @@
 // What storage/engine.h promises, on every engine: records, batches, order, life of a directory.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/storage/test_engine.h"
 
@@ -9,6 +11,29 @@ namespace ingot::storage {
 namespace {
 
 constexpr Space kMeta = Space::kMeta;
+
+uint64_t bytes_of_tables_and_logs(const std::string& directory) {
+  uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(directory)) {
+    const auto kind = file.path().extension();
+    if (kind == ".log" || kind == ".sst" || kind == ".ldb") bytes += file.file_size();
+  }
+  return bytes;
+}
+
+// Tables are made, and files deleted, by threads of the engine.
+bool tells_its_disk_bytes(TestEngine& engine) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (std::chrono::steady_clock::now() < end) {
+    try {
+      const uint64_t told = engine->stats().disk_bytes;
+      if (told == bytes_of_tables_and_logs(engine.options().path)) return true;
+    } catch (const std::filesystem::filesystem_error&) {  // deleted since it was listed
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -299,6 +324,23 @@ TEST_CASE("the figures move") {
   REQUIRE(engine->flush().ok());  // what is flushed behind the writes counts, too, while it lasts
   engine->reset_stats();
   CHECK(engine->stats().bytes_written == 0);
+}
+
+TEST_CASE("the disk bytes are those of the tables and logs") {
+  TestEngine engine(GENERATE(from_range(engines_under_test())));
+  if (!engine.persistent()) return;
+  INFO(engine.name());
+
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 2000; ++i) {
+      REQUIRE(
+          engine.put(kMeta, "k" + std::to_string(i), noise(500, static_cast<uint64_t>(i))).ok());
+    }
+    CHECK(tells_its_disk_bytes(engine));
+    if (round == 0) REQUIRE(engine->flush().ok());
+    if (round == 1) engine.reopen();
+    CHECK(tells_its_disk_bytes(engine));
+  }
 }
 
 }  // namespace ingot::storage
