@@ -1,4 +1,4 @@
-// The merging walks: a union of all cursors, or one cursor with look-ups in the other keys.
+// The merging walks: a union of all cursors, or one cursor with the other keys looked at beside it.
 #include "src/types/combination.h"
 
 #include <algorithm>
@@ -28,38 +28,65 @@ double weighted(double weight, double score) {
   return std::isnan(value) ? 0 : value;  // infinity times zero
 }
 
-// Looks members up in one source.
-class LookUp {
+// Tells which elements one source has. Asked for in the order of a member table: a large source
+// that is not much larger than the one that is walked is walked beside it, as a step takes a
+// fraction of a look-up.
+class Beside {
  public:
-  LookUp(storage::Reader& data, const CombinedSource& source) : weight_(source.weight) {
-    if (source.record->type() == ValueType::kSet) {
-      set_.emplace(data, *source.record);
+  Beside(storage::Reader& data, const CombinedSource& source, uint64_t walked)
+      : weight_(source.weight) {
+    const Record& record = *source.record;
+    if (record.collection() && size_of(data, record) / kLargerMax < walked) {
+      at_.emplace(data, record);
+    } else if (record.type() == ValueType::kSet) {
+      set_.emplace(data, record);
     } else {
-      sorted_set_.emplace(data, *source.record);
+      sorted_set_.emplace(data, record);
     }
   }
 
   // Infinity times zero is no number here, as in Redis: combine() sees to that.
-  std::optional<double> score(std::string_view member) {
+  std::optional<double> score(std::string_view element) {
     std::optional<double> score;
-    if (sorted_set_) {
-      score = sorted_set_->score(member);
-    } else if (set_->contains(member)) {
+    if (at_) {
+      if (go_to(element)) score = at_->score();
+    } else if (sorted_set_) {
+      score = sorted_set_->score(member_of_element(element));
+    } else if (set_->contains(member_of_element(element))) {
       score = 1;
     }
     return score ? std::optional(weight_ * *score) : std::nullopt;
   }
 
  private:
+  static constexpr uint64_t kLargerMax = 8;  // times as many elements
+  static constexpr int kStepsMax = 16;       // then a seek is less
+
+  bool go_to(std::string_view element) {
+    for (int step = 0; is_begun_ && step < kStepsMax; ++step) {
+      if (!at_->valid() || at_->element() >= element) break;
+      at_->next();
+    }
+    if (!is_begun_ || (at_->valid() && at_->element() < element)) at_->seek(element);
+    is_begun_ = true;
+    return at_->valid() && at_->element() == element;
+  }
+
   const double weight_;
+  std::optional<MemberCursor> at_;  // one of these three
   std::optional<SetReader> set_;
   std::optional<SortedSetReader> sorted_set_;
+  bool is_begun_ = false;
 };
 
-std::deque<LookUp> look_ups(storage::Reader& data, std::span<const CombinedSource> sources) {
-  std::deque<LookUp> look_ups;
-  for (const CombinedSource& source : sources) look_ups.emplace_back(data, source);
-  return look_ups;
+// All but the first, which is walked.
+std::deque<Beside> beside_first(storage::Reader& data, std::span<const CombinedSource> sources) {
+  const uint64_t walked = size_of(data, *sources.front().record);
+  std::deque<Beside> others;
+  for (const CombinedSource& source : sources.subspan(1)) {
+    others.emplace_back(data, source, walked);
+  }
+  return others;
 }
 
 }  // namespace
@@ -140,15 +167,14 @@ void Combination::unite(storage::Reader& data, std::string_view from, const Each
   }
 }
 
-// A walk over the smallest with look-ups in the others.
+// A walk over the smallest.
 void Combination::intersect(storage::Reader& data, std::string_view from, const Each& each) const {
-  std::deque<LookUp> others = look_ups(data, std::span(sources_).subspan(1));
+  std::deque<Beside> others = beside_first(data, sources_);
   MemberCursor at(data, *sources_.front().record);
   for (at.seek(from); at.valid() && !data.failed(); at.next()) {
-    const std::string_view member = member_of_element(at.element());
     double score = weighted(sources_.front().weight, at.score());
-    const bool everywhere = std::ranges::all_of(others, [&](LookUp& other) {
-      const std::optional<double> its = other.score(member);
+    const bool everywhere = std::ranges::all_of(others, [&](Beside& other) {
+      const std::optional<double> its = other.score(at.element());
       if (its) score = combine(score, *its);
       return its.has_value();
     });
@@ -157,12 +183,11 @@ void Combination::intersect(storage::Reader& data, std::string_view from, const 
 }
 
 void Combination::subtract(storage::Reader& data, std::string_view from, const Each& each) const {
-  std::deque<LookUp> others = look_ups(data, std::span(sources_).subspan(1));
+  std::deque<Beside> others = beside_first(data, sources_);
   MemberCursor at(data, *sources_.front().record);
   for (at.seek(from); at.valid() && !data.failed(); at.next()) {
-    const std::string_view member = member_of_element(at.element());
-    const bool elsewhere =
-        std::ranges::any_of(others, [&](LookUp& other) { return other.score(member).has_value(); });
+    const bool elsewhere = std::ranges::any_of(
+        others, [&](Beside& other) { return other.score(at.element()).has_value(); });
     if (!elsewhere && !each(at.element(), at.score())) return;
   }
 }

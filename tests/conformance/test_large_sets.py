@@ -34,6 +34,14 @@ ANSWERED = [  # (how replies are compared, command)
     ("", "ZDIFF 2 z1 z2 WITHSCORES"),
     ("", "ZDIFF 3 z1 none s2 WITHSCORES"),
     ("", "ZINTERCARD 2 z1 z2"),
+    # Of unlike sizes, which are walked side by side all the same.
+    ("sorted", "SINTER s1 sparse s2"),
+    ("sorted", "SDIFF sparse s1"),
+    ("sorted", "SDIFF s1 sparse"),
+    ("", "SINTERCARD 2 sparse s1 LIMIT 90"),
+    ("", "ZINTER 2 zsparse z1 WEIGHTS 2 -1 WITHSCORES"),
+    ("", "ZINTER 3 zsparse s1 z2 AGGREGATE MIN WITHSCORES"),
+    ("", "ZDIFF 2 zsparse z1 WITHSCORES"),
     ("", "ZINTERCARD 2 z1 z2 LIMIT 600"),
     ("", "ZRANGE z1 0 -1 REV WITHSCORES"),
     ("", "ZREVRANGE z1 100 900"),
@@ -117,6 +125,9 @@ def batches_of(length):
         batches.append(["GEOADD", "places", *(
             w for _ in range(50) for w in (b"%.4f" % chance.uniform(-30, 50), b"%.4f" % chance.uniform(20, 70),
                                            b"place:%d" % chance.randrange(MEMBERS)))])
+    for _ in range(7):
+        batches.append(["SADD", "sparse", *(member(chance, length) for _ in range(50))])
+        batches.append(["ZADD", "zsparse", *(w for _ in range(50) for w in (score(), member(chance, length)))])
     batches.append(["SADD", "small", "a", "m:7", "b"])
     batches.append(["SADD", "more", *(b"%d" % chance.randrange(-9999, 9999) for _ in range(100))])
     batches.append(["SADD", "few", *(b"%d" % (7 * n) for n in range(-200, 200))])
