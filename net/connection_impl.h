@@ -92,6 +92,7 @@ class ConnectionImpl final : public Connection,
   void read_some();
   size_t receive(char* data, size_t room, ErrorCode& error);
   size_t fill_parser(ErrorCode& error);
+  size_t diversion_room() const;
   size_t fill_diversion(ErrorCode& error);
   void continue_input();
   void process_input();

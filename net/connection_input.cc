@@ -67,6 +67,8 @@ bool ConnectionImpl::peer_hung_up() const {
 }
 
 void ConnectionImpl::read_some() {
+  // Of a piece that is whole nothing is left to read, which TLS would take for the end.
+  if (diversion_ && diversion_room() == 0) return continue_input();
   ErrorCode error;
   const size_t bytes = diversion_ ? fill_diversion(error) : fill_parser(error);
   if (handshake_ && tls_->is_established()) end_handshake();
@@ -106,10 +108,14 @@ size_t ConnectionImpl::fill_parser(ErrorCode& error) {
   return bytes;
 }
 
+size_t ConnectionImpl::diversion_room() const {
+  return std::min<uint64_t>(kSinkPieceBytes - diversion_->piece.size(), diversion_->missing);
+}
+
 size_t ConnectionImpl::fill_diversion(ErrorCode& error) {
   std::string& piece = diversion_->piece;
   const size_t held = piece.size();
-  const size_t room = std::min<uint64_t>(kSinkPieceBytes - held, diversion_->missing);
+  const size_t room = diversion_room();
   size_t bytes = 0;
   piece.resize_and_overwrite(held + room, [&](char* data, size_t) {
     bytes = receive(data + held, room, error);

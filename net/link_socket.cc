@@ -181,6 +181,8 @@ class LinkSocket::Impl {
     return false;
   }
 
+  std::string tls_failure() const { return tls_ ? tls_->error_text() : ""; }
+
   // The handshake happens within reads. What the peer says before we do is kept.
   std::string start_tls(std::shared_ptr<const TlsContext> context, int64_t timeout_ms) {
     tls_ = std::make_unique<TlsStream>(std::move(context), socket_.native_handle());
@@ -219,6 +221,10 @@ LinkSocket::Reached LinkSocket::connect(const std::string& host, uint16_t port, 
 
 std::string LinkSocket::start_tls(std::shared_ptr<const TlsContext> context, int64_t timeout_ms) {
   return impl_->start_tls(std::move(context), timeout_ms);
+}
+
+std::string LinkSocket::tls_failure() const {
+  return impl_->tls_failure();
 }
 
 bool LinkSocket::send(std::string_view bytes, int64_t timeout_ms) {

@@ -48,6 +48,9 @@ class LinkSocket {
   // Whatever comes first, at least one byte; `*bytes` says how many. `room` is not empty.
   [[nodiscard]] Got read_some(std::span<char> room, size_t* bytes, int64_t timeout_ms);
 
+  // Why TLS failed since start_tls(): an alert to our certificate comes behind the handshake.
+  std::string tls_failure() const;
+
   // Any thread. Everything fails from now on, also what is under way.
   void interrupt();
   // Any thread. The wait for input that is under way, or the next one, ends.

@@ -13,6 +13,15 @@ constexpr size_t kJoinBytesMax = 4 * 1024;
 constexpr size_t kJoinedBytesMax = 64 * 1024;
 constexpr size_t kKeptSegments = 16;
 
+// What was sent of `bytes` is let go once it is the larger part: each byte is copied once on
+// average, and nobody who owes a few bytes holds a megabyte that is counted nowhere.
+void let_go_of_sent(std::string& bytes, size_t& sent) {
+  constexpr size_t kKeptBytes = 16 * 1024;
+  if (bytes.capacity() <= kKeptBytes || bytes.size() - sent > bytes.capacity() / 2) return;
+  bytes = std::string(bytes, sent);
+  sent = 0;
+}
+
 }  // namespace
 
 void OutputQueue::append(std::string&& bytes, size_t sent) {
@@ -25,6 +34,7 @@ void OutputQueue::append(std::string&& bytes, size_t sent) {
     return;
   }
   segments_.push_back({.bytes = std::move(bytes), .sent = sent});
+  let_go_of_sent(segments_.back().bytes, segments_.back().sent);
 }
 
 void OutputQueue::append_shared(SharedBytes bytes) {
@@ -86,7 +96,10 @@ void OutputQueue::consume(size_t bytes) {
     front.sent += taken;
     bytes -= taken;
     if (front.shared) shared_bytes_ -= taken;
-    if (front.sent < size) return;
+    if (front.sent < size) {
+      if (!front.shared) let_go_of_sent(front.bytes, front.sent);
+      return;
+    }
     if (front.body) {
       front.bytes = {};
       front.sent = 0;

@@ -353,9 +353,7 @@ std::optional<settings::Refusal> Instance::apply_tls(const settings::Settings& b
   const std::string why = net_->use_tls(server::tls_options(after));
   if (why.empty()) return std::nullopt;
   metrics::log::warning("Failed to configure TLS: {}", why);
-  return settings::Refusal{before.tls_port != after.tls_port                 ? "tls-port"
-                           : before.tls_replication != after.tls_replication ? "tls-replication"
-                                                                             : "tls-cert-file",
+  return settings::Refusal{server::changed_tls_setting(before, after),
                            "Unable to update TLS configuration. Check server logs."};
 }
 

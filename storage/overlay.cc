@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "storage/check.h"
+#include "storage/clear_to_little.h"
 #include "storage/no_wait_reads.h"
 
 namespace ingot::storage {
@@ -316,9 +317,10 @@ void Overlay::end_cache_changes(bool committed) {
 }
 
 void Overlay::clear() {
-  changes_.clear();
-  absent_.clear();
-  undo_.clear();
+  clear_to_little(changes_, changes_.bucket_count());
+  clear_to_little(absent_, absent_.bucket_count());
+  clear_to_little(undo_, undo_.capacity());
+  clear_to_little(changing_, changing_.capacity());
   order_.clear();
   ordered_ = false;
   arena_.clear();

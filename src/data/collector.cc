@@ -22,9 +22,13 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::string_view kMarker{"\0", 1};
 constexpr int64_t kGatherMs = 2'000;  // how long drops wait for others to share a compaction with
-// After a round it rests four times as long as the engine had work with it, up to a limit.
+// After a round it rests four times as long as the engine had work with it, up to a limit; less and
+// less while one round follows on the other and more is left: what is dropped faster than a fifth
+// of the time removes it would fill the disk.
 constexpr int64_t kRestFactor = 4;
 constexpr int64_t kRestMaxMs = 15'000;
+constexpr int kHurryRounds = 3;    // behind so many in a row the rest is half as long,
+constexpr int kHurryShiftMax = 3;  // down to an eighth
 // The engine's own flushes and compactions take dead ids away: it is asked from time to time.
 constexpr int64_t kLookMinMs = 250;
 constexpr int64_t kLookMaxMs = 60'000;
@@ -174,7 +178,9 @@ void Collector::run() {
     } else {
       failing = false;
     }
-    const int64_t rest_ms = std::min(kRestMaxMs, kRestFactor * worked_ms_);
+    behind_ = again_ ? behind_ + 1 : 0;
+    const int hurry = std::min(behind_ / kHurryRounds, kHurryShiftMax);
+    const int64_t rest_ms = std::min(kRestMaxMs, kRestFactor * worked_ms_) >> hurry;
     if (!pause(failing ? kRetryMs : rest_ms)) return;
   }
 }

@@ -120,6 +120,7 @@ class Collector {
   int64_t worked_ms_ = 0;       // of the engine's reclaiming, in this round
   int64_t look_ms_ = 0;         // until the engine is asked again, though nothing was dropped
   bool again_ = false;          // it has more to do, whatever is dropped
+  int behind_ = 0;              // rounds in a row after which it had
   // More is dead than the engine has room for, which was so many ids; 0: there is room.
   uint64_t full_at_ = 0;
 

@@ -92,7 +92,10 @@ bool MasterConnection::read_line(std::string* line) {
 
 std::string MasterConnection::shake_hands() {
   std::string line;
-  if (!send_command({"PING"}) || !read_line(&line)) return "MASTER did not answer PING";
+  if (!send_command({"PING"}) || !read_line(&line)) {
+    const std::string why = socket_.tls_failure();
+    return why.empty() ? "MASTER did not answer PING" : "TLS with MASTER failed: " + why;
+  }
   const bool is_there = line.starts_with('+') || line.starts_with("-NOAUTH") ||
                         line.starts_with("-NOPERM") ||
                         line.starts_with("-ERR operation not permitted");

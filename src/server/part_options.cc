@@ -1,6 +1,8 @@
 // One structure out of another, field by field.
 #include "src/server/part_options.h"
 
+#include <utility>
+
 namespace ingot::server {
 
 namespace {
@@ -63,6 +65,25 @@ net::TlsOptions tls_options(const settings::Settings& settings) {
           .session_caching = settings.tls_session_caching,
           .session_cache_entries = settings.tls_session_cache_size,
           .session_cache_seconds = settings.tls_session_cache_timeout};
+}
+
+std::string changed_tls_setting(const settings::Settings& before, const settings::Settings& after) {
+  using S = settings::Settings;
+  if (before.tls_port != after.tls_port) return "tls-port";
+  if (before.tls_replication != after.tls_replication) return "tls-replication";
+  constexpr std::pair<const char*, std::string S::*> kTexts[] = {
+      {"tls-key-file", &S::tls_key_file},
+      {"tls-key-file-pass", &S::tls_key_file_pass},
+      {"tls-dh-params-file", &S::tls_dh_params_file},
+      {"tls-ca-cert-file", &S::tls_ca_cert_file},
+      {"tls-ca-cert-dir", &S::tls_ca_cert_dir},
+      {"tls-protocols", &S::tls_protocols},
+      {"tls-ciphers", &S::tls_ciphers},
+      {"tls-ciphersuites", &S::tls_ciphersuites}};
+  for (const auto& [name, text] : kTexts) {
+    if (before.*text != after.*text) return name;
+  }
+  return "tls-cert-file";
 }
 
 }  // namespace ingot::server

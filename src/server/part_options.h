@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "net/server.h"
 #include "src/exec/writer.h"
@@ -16,5 +17,7 @@ net::ListenOptions listen_options(const settings::Settings& settings);
 // The links to masters are made with the same certificates.
 bool needs_tls(const settings::Settings& settings);
 net::TlsOptions tls_options(const settings::Settings& settings);
+// Of those that TLS is made of, the one that a refused CONFIG SET was about.
+std::string changed_tls_setting(const settings::Settings& before, const settings::Settings& after);
 
 }  // namespace ingot::server

@@ -7,6 +7,7 @@
 #include "src/types/access_clock.h"
 #include "src/types/hash_value.h"
 #include "storage/check.h"
+#include "storage/clear_to_little.h"
 
 namespace ingot::types {
 
@@ -306,8 +307,7 @@ void KeyWriter::flush(int db) {
 // What the database held is garbage.
 void KeyWriter::map_database(int db, storage::KeyspaceId fresh) {
   const storage::KeyspaceId old = keyspace(db);
-  state_.databases_before.push_back(state_.databases);
-  state_.databases[static_cast<size_t>(db)] = fresh;
+  state_.map(db, fresh);
   std::string record;
   storage::append_le32(&record, fresh);
   overlay_.put(Space::kSystem, storage::database_key(static_cast<uint32_t>(db)), record);
@@ -336,11 +336,11 @@ void KeyWriter::replace(int db, const FilledKeyspace& filled) {
 }
 
 void KeyWriter::swap(int a, int b) {
-  state_.databases_before.push_back(state_.databases);
-  auto& first = state_.databases[static_cast<size_t>(a)];
-  auto& second = state_.databases[static_cast<size_t>(b)];
+  const storage::KeyspaceId first = keyspace(a);
+  const storage::KeyspaceId second = keyspace(b);
   effects_.swapped.push_back({.a = a, .b = b, .keyspace_a = first, .keyspace_b = second});
-  std::swap(first, second);
+  state_.map(a, second);
+  state_.map(b, first);
   for (int db : {a, b}) {
     std::string record;
     storage::append_le32(&record, keyspace(db));
@@ -440,9 +440,10 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
     changed->second.collections -= static_cast<uint64_t>(change.collections);
     count_changes.pop_back();
   }
-  if (databases_before.size() > savepoint.databases_before) {
-    databases = databases_before[savepoint.databases_before];
-    databases_before.resize(savepoint.databases_before);
+  while (databases_before.size() > savepoint.databases_before) {
+    const Mapping& mapping = databases_before.back();
+    databases[static_cast<size_t>(mapping.db)] = mapping.before;
+    databases_before.pop_back();
   }
   orders.rollback(savepoint.orders);
   if (low_waters_before.size() > savepoint.low_waters_before) {
@@ -452,15 +453,20 @@ void KeyspaceState::rollback(const Savepoint& savepoint) {
   next_due_ms = savepoint.next_due_ms;
 }
 
+void KeyspaceState::map(int db, storage::KeyspaceId keyspace) {
+  auto& mapped = databases[static_cast<size_t>(db)];
+  databases_before.push_back({.db = db, .before = std::exchange(mapped, keyspace)});
+}
+
 void KeyspaceState::set_expiry_low_water(std::string key) {
   low_waters_before.push_back(std::exchange(expiry_low_water, std::move(key)));
 }
 
 void KeyspaceState::end_group() {
-  count_changes.clear();
-  unread.clear();
+  storage::clear_to_little(count_changes, count_changes.capacity());
+  storage::clear_to_little(unread, unread.capacity());
   databases_before.clear();
-  low_waters_before.clear();
+  storage::clear_to_little(low_waters_before, low_waters_before.capacity());
   orders.end_group();
 }
 

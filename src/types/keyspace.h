@@ -184,7 +184,12 @@ struct KeyspaceState {
   std::vector<CountChange> count_changes;
   std::vector<Unread> unread;
   bool any_unread(storage::KeyspaceId keyspace) const;
-  std::vector<DatabaseMap> databases_before;  // one for each change of `databases`
+  struct Mapping {
+    int db;
+    storage::KeyspaceId before;
+  };
+  void map(int db, storage::KeyspaceId keyspace);
+  std::vector<Mapping> databases_before;  // one for each change of `databases`
   std::vector<std::string> low_waters_before;
 
   OrderIndex orders;

@@ -168,6 +168,7 @@ def test_a_certificate_is_replaced_while_clients_stay(make, certificates, tmp_pa
     text = refusal(lambda: plain.execute_command("CONFIG", "SET", "tls-cert-file", "/nowhere"))
     assert text == ("CONFIG SET failed (possibly related to argument 'tls-cert-file') - Unable to update TLS "
                     "configuration. Check server logs.")  # fmt: skip
+    assert "argument 'tls-protocols'" in refusal(lambda: plain.config_set("tls-protocols", "TLSv9"))
     assert plain.config_get("tls-cert-file") == {"tls-cert-file": str(tmp_path / "own.crt")}
     assert serial() == second
     assert stays.ping()

@@ -263,3 +263,43 @@ def test_half_records_count_as_input(server, certificates):  # noqa: F811
     while held() > before + len(clients) * 1024 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert held() <= before + len(clients) * 1024
+
+
+def test_large_values_in_a_pipeline(server, certificates):  # noqa: F811
+    """Whoever read the replies slowly lost the connection: a piece was whole, and nothing more to be read of it."""
+    redis.Redis(port=server.port).config_set("tls-auth-clients", "no")
+    value = os.urandom(1_500_000)
+    rounds = 6
+
+    def word(data):
+        return b"$%d\r\n%s\r\n" % (len(data), data)
+
+    def work(key):
+        request = b"*3\r\n" + word(b"SET") + word(key) + word(value) + b"*2\r\n" + word(b"GET") + word(key)
+        with tls_socket(server.options["tls-port"], certificates) as connection:
+            connection.settimeout(30)
+            # A socket of Python's ssl may be written by one thread and read by another.
+            sender = threading.Thread(target=lambda: connection.sendall(request * rounds), daemon=True)
+            sender.start()
+            with connection.makefile("rb") as replies:
+                for _ in range(rounds):
+                    time.sleep(0.1)
+                    assert replies.readline() == b"+OK\r\n"
+                    assert replies.readline() == b"$%d\r\n" % len(value)
+                    assert replies.read(len(value) + 2) == value + b"\r\n"
+            sender.join(30)
+
+    failures = []
+
+    def run(key):
+        try:
+            work(key)
+        except Exception as failure:
+            failures.append(failure)
+
+    clients = [threading.Thread(target=run, args=(b"key:%d" % number,)) for number in range(6)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(90)
+    assert not failures, failures

@@ -7,8 +7,8 @@ import threading
 import time
 
 import pytest
-from harness import Crew, check_key_count, timed_ms
-from memory_bound import limited
+from harness import OK, Crew, check_key_count, info, timed_ms
+from memory_bound import MemoryWatch, limited
 from support.effort import FULL
 from support.servers import Server, self_check
 
@@ -394,3 +394,30 @@ def test_transactions_while_others_change_their_key(engine):
                     assert size(client, kind, kind) >= before + many - 2, (kind, turn)
                 client.pipeline([["MULTI"], ["COPY", "set", "copy", "REPLACE"], ["EXEC"]])
                 assert client.call("TYPE", "copy").value == b"set"
+
+
+def test_what_a_large_unit_needed_is_given_back(engine):
+    """All later writes took its memory, and as long as its tables."""
+    with Server.ingot(engine, {"maxmemory": "96mb"}) as server, server.client(timeout=60) as client:
+        client.call("SET", "k", "v")
+        before = int(info(client, "memory")["used_memory"])
+        script = "for n = 1, 300000 do redis.call('SET', 'k:' .. n, '') redis.call('DEL', 'k:' .. n) end"
+        assert not client.call("EVAL", script, 0).is_error()
+        client.call("SET", "k", "v")
+        client.call("MEMORY", "PURGE")
+        assert int(info(client, "memory")["used_memory"]) - before < 25 << 20
+
+
+def test_flushall_of_many_databases(engine):
+    """Each of them took a copy of what all of them stand for."""
+    with Server.ingot(engine, {"maxmemory": "96mb", "databases": 10_000}) as server, server.client(timeout=60) as client:
+        for database in range(10_000):
+            client.send("SELECT", database)
+            client.send("SET", "k", "v")
+        for _ in range(20_000):
+            assert not client.read().is_error()
+        with MemoryWatch(server) as watch:
+            before = watch.peak()
+            assert client.call("FLUSHALL") == OK
+            assert watch.peak() - before < 50 << 20
+        assert client.call("DBSIZE").value == 0
