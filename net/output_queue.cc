@@ -18,7 +18,7 @@ constexpr size_t kKeptSegments = 16;
 void let_go_of_sent(std::string& bytes, size_t& sent) {
   constexpr size_t kKeptBytes = 16 * 1024;
   if (bytes.capacity() <= kKeptBytes || bytes.size() - sent > bytes.capacity() / 2) return;
-  bytes = std::string(bytes, sent);
+  std::string(bytes, sent).swap(bytes);  // assigning a short string would keep the buffer
   sent = 0;
 }
 
@@ -101,7 +101,7 @@ void OutputQueue::consume(size_t bytes) {
       return;
     }
     if (front.body) {
-      front.bytes = {};
+      std::string().swap(front.bytes);
       front.sent = 0;
     } else {
       drop_front();
@@ -110,7 +110,7 @@ void OutputQueue::consume(size_t bytes) {
 }
 
 void OutputQueue::drop_front() {
-  segments_[head_++] = {};
+  const Segment gone = std::move(segments_[head_++]);  // with its buffer
   if (empty()) {
     head_ = 0;
     if (segments_.capacity() > kKeptSegments) {

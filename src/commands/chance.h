@@ -80,6 +80,25 @@ class Sample {
   Random random_;  // not dice(): the thread may change meanwhile
 };
 
+// Which of some elements that are walked over `count` draws fall on, repetitions included: each
+// draw on any of them with equal chance.
+class FallenDraws {
+ public:
+  FallenDraws(uint64_t count, uint64_t of);
+  uint64_t on_next();  // how many on the next element
+  uint64_t left() const { return left_; }
+
+ private:
+  void find_next();
+
+  uint64_t left_;
+  const uint64_t of_;
+  uint64_t at_ = 0;
+  double begin_ = 0;   // all that are left fall behind this part of the elements
+  uint64_t next_ = 0;  // the element that the first of them falls on
+  Random random_;
+};
+
 // Whether so many of a large collection's elements are rather sampled than drawn one by one.
 inline bool is_sampled(uint64_t wanted, uint64_t of) {
   constexpr uint64_t kStepsOfADraw = 128;  // of a walk take as long
@@ -111,8 +130,23 @@ using Draw = std::move_only_function<uint64_t(storage::Reader& data, uint64_t co
 
 using WriteDrawn = std::function<void(std::string_view member, std::string_view stored,
                                       contract::ReplySink& reply)>;
-// Draws from the table of a collection that counts so many elements.
-Draw draw_from_table(storage::CollectionId id, uint64_t size, bool repeats, WriteDrawn write);
+// Draws from the table of a collection that counts so many elements, those alone that are alive
+// (where nothing says which, all are).
+using IsAlive = std::function<bool(std::string_view stored)>;
+Draw draw_from_table(storage::CollectionId id, uint64_t size, bool repeats, WriteDrawn write,
+                     IsAlive is_alive = nullptr);
+
+// Answers with draws, repetitions included, that one walk over a large collection has found; false,
+// and nothing is answered, where drawing them one by one is better. `of`: the elements that are
+// alive; `announce(count)` writes the header.
+struct WalkedDraws {
+  storage::CollectionId id;
+  uint64_t of;
+  uint64_t count;
+  IsAlive is_alive = nullptr;
+};
+bool reply_walked(contract::ReadContext& ctx, const WalkedDraws& draws,
+                  const std::function<void(uint64_t)>& announce, WriteDrawn write);
 
 // Draws with repetitions from elements that are held; `write` answers how many bytes one has.
 template <typename Held, typename Write>

@@ -3,7 +3,9 @@
 #include "src/contract/thresholds.h"
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "src/data/piece_source.h"
 
@@ -65,6 +67,36 @@ void reply_elements(contract::ReadContext& ctx, data::RecordRange range, uint64_
     return more;
   };
   ctx.reply.elements(std::make_unique<data::PieceSource>(ctx.data, ctx.view, std::move(read)));
+}
+
+void stream_reply(data::Services& services, std::shared_ptr<const data::View> view,
+                  contract::ReplySink& reply, WritePiece write, data::PieceSource::Use use) {
+  auto read = [write = std::move(write), version = reply.version()](storage::Reader& data,
+                                                                    std::string* piece) mutable {
+    contract::EncodedReply encoded;
+    contract::RespSink sink(encoded, version);
+    const bool more = write(data, sink, [&] { return encoded.bytes.size() >= data::kPieceBytes; });
+    *piece = std::move(encoded.bytes);
+    return more && !data.failed();
+  };
+  reply.elements(
+      std::make_unique<data::PieceSource>(services, std::move(view), std::move(read), use));
+}
+
+void stream_answers(contract::ReadContext& ctx, contract::Args names, AnswerName answer) {
+  auto write = [names = std::vector<std::string>(names.begin(), names.end()), next = size_t{0},
+                answer = std::move(answer)](storage::Reader& data, contract::ReplySink& reply,
+                                            const Enough& enough) mutable {
+    while (next < names.size() && !enough() && !data.failed()) answer(data, names[next++], reply);
+    return next < names.size();
+  };
+  stream_reply(ctx.data, ctx.view, ctx.reply, std::move(write));
+}
+
+bool can_stream(contract::ReadContext& ctx) {
+  if (ctx.reply.keeps_bytes_max() != 0) return false;
+  if (!ctx.view) (void)ctx.keys.data().begin_walk(contract::kVisitedOnIoThread + 1);
+  return ctx.view != nullptr;
 }
 
 }  // namespace ingot::commands

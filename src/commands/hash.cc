@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/hash_key.h"
 #include "src/commands/large_addition.h"
@@ -39,15 +40,32 @@ void hstrlen(ReadContext& ctx, Args args) {
   });
 }
 
+void answer_value(types::HashReader& hash, std::string_view field, ReplySink& reply,
+                  size_t* bytes) {
+  std::string held;
+  FieldValue value;
+  if (!hash.get(field, &held, &value)) return reply.null();
+  reply.bulk(value.bytes);
+  *bytes += value.bytes.size();
+}
+
 void hmget(ReadContext& ctx, Args args) {
   auto hash = read_hash(ctx, args[1]);
   if (!hash) return;
   ctx.reply.array(args.size() - 2);
-  std::string held;
-  FieldValue value;
-  for (std::string_view field : args.subspan(2)) {
-    const bool there = hash->get(field, &held, &value);
-    there ? ctx.reply.bulk(value.bytes) : ctx.reply.null();
+  size_t bytes = 0;
+  for (size_t i = 2; i < args.size(); ++i) {
+    if (bytes > contract::kHeldStringsBytes && hash->is_large() && can_stream(ctx)) {
+      return stream_answers(ctx, args.subspan(i),
+                            [record = hash.record(), expired_by_ms = ctx.keys.expired_by_ms()](
+                                storage::Reader& data, std::string_view field, ReplySink& reply) {
+                              types::HashReader streamed(data, record, expired_by_ms);
+                              size_t written = 0;
+                              answer_value(streamed, field, reply, &written);
+                            });
+    }
+    answer_value(*hash, args[i], ctx.reply, &bytes);
+    if (ctx.keys.data().failed()) return;
   }
 }
 

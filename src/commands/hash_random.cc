@@ -82,11 +82,19 @@ WriteDrawn write_drawn(bool with_value) {
   };
 }
 
-// Draws with repetitions. `held`: from a small hash, or from one that has to be walked because
-// fields have expired.
-Draw draw_repeating(Source& source, bool held, bool with_values) {
-  if (!held) {
-    return draw_from_table(source.id(), source.length, /*repeats=*/true, write_drawn(with_values));
+// Which of the stored fields are alive; nothing where all are.
+IsAlive is_alive_in(const Source& source) {
+  if (source.is_fresh()) return nullptr;
+  return [now_ms = source.ctx.keys.expired_by_ms()](std::string_view stored) {
+    FieldValue value;
+    return !types::decode_field_value(stored, &value) || value.is_alive(now_ms);
+  };
+}
+
+Draw draw_repeating(Source& source, bool with_values) {
+  if (source.hash.is_large()) {
+    return draw_from_table(source.id(), source.record.collection()->count, /*repeats=*/true,
+                           write_drawn(with_values), is_alive_in(source));
   }
   std::vector<std::pair<std::string, std::string>> pairs;
   source.hash.walk([&](std::string_view field, const FieldValue& value) {
@@ -100,19 +108,29 @@ Draw draw_repeating(Source& source, bool held, bool with_values) {
 }
 
 void reply_repeating(Source& source, const DrawRequest& request) {
-  const bool held = !source.hash.is_large() || !source.is_fresh();
+  const auto begin = [&](uint64_t draws) { announce(source.ctx.reply, request, draws); };
+  if (source.hash.is_large()) {
+    const WalkedDraws draws{.id = source.id(),
+                            .of = source.length,
+                            .count = request.size(),
+                            .is_alive = is_alive_in(source)};
+    if (reply_walked(source.ctx, draws, begin, write_drawn(request.with_values))) return;
+  }
+  const bool walks = request.size() > contract::kDrawnOnIoThread || !source.is_fresh();
   reply_draws(
-      source.ctx, request.size(),
-      (request.size() > contract::kDrawnOnIoThread || held) && source.hash.is_large(),
-      [&] { return draw_repeating(source, held, request.with_values); },
-      [&](uint64_t draws) { announce(source.ctx.reply, request, draws); });
+      source.ctx, request.size(), walks && source.hash.is_large(),
+      [&] { return draw_repeating(source, request.with_values); }, begin);
 }
 
 void reply_one(Source& source) {
-  const DrawRequest request{.count = -1};
-  const bool held = !source.hash.is_large() || !source.is_fresh();
-  if (held && source.hash.is_large() && !source.ctx.keys.data().begin_walk(source.length)) return;
-  draw_repeating(source, held, request.with_values)(source.ctx.keys.data(), 1, source.ctx.reply);
+  // Where most have expired many are drawn for one that has not.
+  const bool walks = source.hash.is_large() && !source.is_fresh();
+  if (!walks) {
+    draw_repeating(source, false)(source.ctx.keys.data(), 1, source.ctx.reply);
+    return;
+  }
+  if (!source.ctx.keys.data().begin_walk(source.record.collection()->count)) return;
+  reply_repeating(source, {.count = -1});
 }
 
 void hrandfield(ReadContext& ctx, Args args) {

@@ -63,9 +63,14 @@ Draw repeated_draw(SetReader& set, const Record& record) {
 }
 
 void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint64_t count) {
+  const auto announce = [&](uint64_t draws) { ctx.reply.array(draws); };
+  if (set.is_large()) {
+    const WalkedDraws draws{.id = record.collection()->id, .of = set.size(), .count = count};
+    if (reply_walked(ctx, draws, announce, write_drawn)) return;
+  }
   reply_draws(
       ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
-      [&] { return repeated_draw(set, record); }, [&](uint64_t draws) { ctx.reply.array(draws); });
+      [&] { return repeated_draw(set, record); }, announce);
 }
 
 void reply_of_large(ReadContext& ctx, SetReader& set, const Record& record, uint64_t wanted) {

@@ -1,11 +1,11 @@
 // Writing a range of sorted items at once, or streaming it once the sort is kept for the reply.
 #include "src/commands/sorted_reply.h"
-#include "src/contract/thresholds.h"
 
 #include <string>
 #include <utility>
 
-#include "src/data/piece_source.h"
+#include "src/commands/element_reply.h"
+#include "src/contract/thresholds.h"
 
 namespace ingot::commands {
 
@@ -58,17 +58,12 @@ void reply_sorted(const SortedReply& to, std::shared_ptr<SpillSort> items, ItemR
   }
   const storage::Status status = items->keep_for_reply();
   if (!status.ok()) return to.reader.latch_error(status);
-  auto read = [items = std::move(items), range, write = std::move(write),
-               version = to.reply.version(),
-               from = std::string()](storage::Reader& data, std::string* piece) mutable {
-    contract::EncodedReply encoded;
-    contract::RespSink sink(encoded, version);
-    write_some(data, *items, &from, &range, write, sink,
-               [&] { return encoded.bytes.size() >= data::kPieceBytes; });
-    *piece = std::move(encoded.bytes);
-    return range.count > 0 && !data.failed();
-  };
-  to.reply.elements(std::make_unique<data::PieceSource>(to.data, to.view, std::move(read)));
+  stream_reply(to.data, to.view, to.reply,
+               [items = std::move(items), range, write = std::move(write), from = std::string()](
+                   storage::Reader& data, ReplySink& reply, const Enough& enough) mutable {
+                 write_some(data, *items, &from, &range, write, reply, enough);
+                 return range.count > 0;
+               });
 }
 
 }  // namespace ingot::commands

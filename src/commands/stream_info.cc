@@ -1,5 +1,6 @@
 // What there is to know about streams: XINFO.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "src/commands/families.h"
+#include "src/commands/pending_reply.h"
 #include "src/commands/stream_key.h"
 #include "src/contract/help.h"
 #include "src/contract/thresholds.h"
@@ -125,28 +127,30 @@ void reply_edge(ReplySink& reply, const StreamReader& stream, std::string_view n
               });
 }
 
-void reply_pending_of_group(ReplySink& reply, const StreamReader& stream, const StreamGroup& group,
-                            size_t count) {
-  reply_count(reply, "pel-count", group.pending);
-  reply.bulk("pending");
-  std::vector<StreamPending> found;
-  const auto take = [&](const StreamPending& pending) {
-    found.push_back(pending);
-    return found.size() != count;
-  };
-  if (group.pending != 0) stream.walk_pending(group, types::kStreamIdMin, take);
-  reply.array(found.size());
-  for (const StreamPending& pending : found) {
-    reply.array(4);
-    reply_id(reply, pending.id);
-    reply.bulk(pending.consumer);
-    reply.integer(pending.delivered_ms);
-    reply.integer(static_cast<int64_t>(pending.deliveries));
-  }
+// What XINFO STREAM FULL is about; `count` of everything at most.
+struct Full {
+  ReadContext& ctx;
+  const StreamReader& stream;
+  const types::Record& record;
+  uint64_t count;
+};
+
+void reply_pending_of_group(const Full& full, const StreamGroup& group) {
+  reply_count(full.ctx.reply, "pel-count", group.pending);
+  full.ctx.reply.bulk("pending");
+  reply_pending_list(full.ctx, full.stream, full.record, group, {.count = full.count},
+                     [](const StreamPending& pending, ReplySink& reply) {
+                       reply.array(4);
+                       reply_id(reply, pending.id);
+                       reply.bulk(pending.consumer);
+                       reply.integer(pending.delivered_ms);
+                       reply.integer(static_cast<int64_t>(pending.deliveries));
+                     });
 }
 
-void reply_full_consumer(ReplySink& reply, const StreamReader& stream, const StreamGroup& group,
-                         const StreamConsumer& consumer, size_t count) {
+void reply_full_consumer(const Full& full, const StreamGroup& group,
+                         const StreamConsumer& consumer) {
+  ReplySink& reply = full.ctx.reply;
   reply.map(4);
   reply.bulk("name");
   reply.bulk(consumer.name);
@@ -154,23 +158,23 @@ void reply_full_consumer(ReplySink& reply, const StreamReader& stream, const Str
   reply.integer(consumer.seen_ms);
   reply_count(reply, "pel-count", consumer.pending);
   reply.bulk("pending");
-  std::vector<StreamPending> found;
-  const auto take = [&](const StreamPending& pending) {
-    found.push_back(pending);
-    return found.size() != count;
-  };
-  if (consumer.pending != 0) stream.walk_pending(group, consumer, types::kStreamIdMin, take);
-  reply.array(found.size());
-  for (const StreamPending& pending : found) {
-    reply.array(3);
-    reply_id(reply, pending.id);
-    reply.integer(pending.delivered_ms);
-    reply.integer(static_cast<int64_t>(pending.deliveries));
-  }
+  reply_pending_list(full.ctx, full.stream, full.record, group,
+                     {.count = full.count, .consumer = consumer},
+                     [](const StreamPending& pending, ReplySink& sink) {
+                       sink.array(3);
+                       reply_id(sink, pending.id);
+                       sink.integer(pending.delivered_ms);
+                       sink.integer(static_cast<int64_t>(pending.deliveries));
+                     });
 }
 
-void reply_full(ReadContext& ctx, const StreamReader& stream, uint64_t count) {
+void reply_full(ReadContext& ctx, const StreamReader& stream, const types::Record& record,
+                uint64_t count) {
   ReplySink& reply = ctx.reply;
+  const Full full{.ctx = ctx,
+                  .stream = stream,
+                  .record = record,
+                  .count = count == 0 ? std::numeric_limits<uint64_t>::max() : count};
   const auto found = groups_of(stream);
   uint64_t visited = found.size();
   for (const StreamGroup& group : found) {
@@ -189,13 +193,13 @@ void reply_full(ReadContext& ctx, const StreamReader& stream, uint64_t count) {
     reply.bulk(group.name);
     reply_named_id(reply, "last-delivered-id", group.last);
     reply_progress(reply, stream, group);
-    reply_pending_of_group(reply, stream, group, count);
+    reply_pending_of_group(full, group);
     reply.bulk("consumers");
     const auto members =
         group.consumers == 0 ? std::vector<StreamConsumer>() : consumers_of(stream, group);
     reply.array(members.size());
     for (const StreamConsumer& consumer : members) {
-      reply_full_consumer(reply, stream, group, consumer, count);
+      reply_full_consumer(full, group, consumer);
     }
   }
 }
@@ -222,7 +226,7 @@ void stream(ReadContext& ctx, Args args) {
                            std::string(args[1]) + "'. Try XINFO HELP.");
   }
   if (reader.failed()) return ctx.reply.error(reader.error());
-  reply_full(ctx, *found, static_cast<uint64_t>(count < 0 ? kFullCount : count));
+  reply_full(ctx, *found, found.record(), static_cast<uint64_t>(count < 0 ? kFullCount : count));
 }
 
 void help(SessionContext& ctx, Args) {

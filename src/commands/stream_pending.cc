@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/commands/families.h"
+#include "src/commands/pending_reply.h"
 #include "src/commands/stream_key.h"
 #include "src/contract/thresholds.h"
 
@@ -90,28 +92,23 @@ bool idle_enough(int64_t now_ms, const StreamPending& pending, int64_t min_idle_
   return min_idle_ms == 0 || now_ms - pending.delivered_ms >= min_idle_ms;
 }
 
-void reply_pending(ReadContext& ctx, const StreamReader& stream, const StreamGroup& group,
-                   const PendingQuery& query) {
-  std::vector<StreamPending> found;
-  const auto take = [&](const StreamPending& pending) {
-    if (found.size() == query.count || pending.id > query.range.last) return false;
-    if (idle_enough(ctx.now_ms(), pending, query.min_idle_ms)) found.push_back(pending);
-    return true;
-  };
+void reply_pending(ReadContext& ctx, const StreamReader& stream, const types::Record& record,
+                   const StreamGroup& group, const PendingQuery& query) {
+  PendingList list{.range = query.range, .count = query.count};
+  // With 0 also what was delivered in a time to come, by a host whose clock is ahead.
+  if (query.min_idle_ms != 0) list.delivered_until_ms = ctx.now_ms() - query.min_idle_ms;
   if (query.consumer) {
-    const auto consumer = stream.consumer(group, *query.consumer);
-    if (consumer) stream.walk_pending(group, *consumer, query.range.first, take);
-  } else {
-    stream.walk_pending(group, query.range.first, take);
+    list.consumer = stream.consumer(group, *query.consumer);
+    if (!list.consumer) list.count = 0;
   }
-  ctx.reply.array(found.size());
-  for (const StreamPending& pending : found) {
-    ctx.reply.array(4);
-    reply_id(ctx.reply, pending.id);
-    ctx.reply.bulk(pending.consumer);
-    ctx.reply.integer(idle_ms(pending.delivered_ms, ctx.now_ms()));
-    ctx.reply.integer(static_cast<int64_t>(pending.deliveries));
-  }
+  reply_pending_list(ctx, stream, record, group, std::move(list),
+                     [now_ms = ctx.now_ms()](const StreamPending& pending, ReplySink& reply) {
+                       reply.array(4);
+                       reply_id(reply, pending.id);
+                       reply.bulk(pending.consumer);
+                       reply.integer(idle_ms(pending.delivered_ms, now_ms));
+                       reply.integer(static_cast<int64_t>(pending.deliveries));
+                     });
 }
 
 void xpending(ReadContext& ctx, Args args) {
@@ -128,7 +125,8 @@ void xpending(ReadContext& ctx, Args args) {
   if (!stream) return;
   const auto group = stream->group(args[2]);
   if (!group) return ctx.reply.error(no_group_error(args[1], args[2]));
-  summary ? reply_summary(ctx.reply, *stream, *group) : reply_pending(ctx, *stream, *group, *query);
+  summary ? reply_summary(ctx.reply, *stream, *group)
+          : reply_pending(ctx, *stream, stream.record(), *group, *query);
 }
 
 // --- claiming

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/commands/element_reply.h"
 #include "src/commands/families.h"
 #include "src/commands/long_string.h"
 #include "src/commands/string_options.h"
@@ -41,19 +42,42 @@ void get(ReadContext& ctx, Args args) {
   reply_value(ctx, args[1], &record, &found);
 }
 
+// Those of values that stand in their records are read again, a run of them from one stream.
+void stream_values(ReadContext& ctx, Args keys) {
+  if (keys.empty()) return;
+  stream_answers(ctx, keys,
+                 [view = ctx.view, db = ctx.db, now_ms = ctx.now_ms()](
+                     storage::Reader& data, std::string_view key, ReplySink& reply) {
+                   types::KeyReader reader(data, view->databases(), now_ms, nullptr);
+                   Record record;
+                   const bool there = reader.peek(db, key, &record) && is_string(record);
+                   there ? reply.bulk(record.payload()) : reply.null();
+                 });
+}
+
 void mget(ReadContext& ctx, Args args) {
   ctx.reply.array(args.size() - 1);
   uint64_t held_max = contract::kHeldStringsBytes;  // by all values together
-  for (std::string_view key : args.subspan(1)) {
+  size_t streamed = 0;                              // where the run begins; 0: there is none
+  for (size_t i = 1; i < args.size(); ++i) {
     Record record;
-    if (!ctx.keys.find(ctx.db, key, &record) || !is_string(record)) {
-      ctx.reply.null();
-      continue;
+    const bool there = ctx.keys.find(ctx.db, args[i], &record) && is_string(record);
+    const uint64_t bytes = there ? types::string_length(record) : 0;
+    if (there && record.collection()) {
+      if (streamed != 0) stream_values(ctx, args.subspan(streamed, i - streamed));
+      streamed = 0;
+      reply_string(ctx, record, 0, bytes, held_max);
+    } else if (streamed == 0) {
+      if (bytes > held_max && can_stream(ctx)) {
+        streamed = i;
+      } else {
+        there ? ctx.reply.bulk(record.payload()) : ctx.reply.null();
+      }
     }
-    const uint64_t bytes = types::string_length(record);
-    reply_string(ctx, record, 0, bytes, held_max);
+    if (ctx.keys.data().failed()) return;
     if (bytes <= held_max) held_max -= bytes;
   }
+  if (streamed != 0) stream_values(ctx, args.subspan(streamed));
 }
 
 // Whether it matters what the key held.

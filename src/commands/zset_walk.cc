@@ -58,10 +58,14 @@ Draw repeated_draw(SortedSetReader& set, const Record& record, bool scores) {
 
 void reply_repeated(ReadContext& ctx, SortedSetReader& set, const Record& record, uint64_t count,
                     bool scores) {
+  const auto begin = [&](uint64_t draws) { announce(ctx.reply, scores, draws); };
+  if (set.is_large()) {
+    const WalkedDraws draws{.id = record.collection()->id, .of = set.size(), .count = count};
+    if (reply_walked(ctx, draws, begin, write_drawn(scores))) return;
+  }
   reply_draws(
       ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
-      [&] { return repeated_draw(set, record, scores); },
-      [&](uint64_t draws) { announce(ctx.reply, scores, draws); });
+      [&] { return repeated_draw(set, record, scores); }, begin);
 }
 
 // `wanted` different members, each set of them with equal chance.

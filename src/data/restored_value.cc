@@ -243,7 +243,7 @@ BuiltValue restore_argument(Services& services, storage::Reader& data,
   std::string error;
   auto object = decode(services, payload, &error);
   if (!object) return {.error = std::move(error)};
-  payload = std::string();  // both are as large
+  std::string().swap(payload);  // both are as large; assigning would keep its buffer
   return restore_object(services, data, *std::move(object), limits, put);
 }
 

@@ -57,6 +57,32 @@ void StreamElements::walk(const std::string& lower, const std::string& upper, bo
   data_.check(*at);
 }
 
+bool StreamElements::Ascending::get(std::string_view key, std::string* value) {
+  constexpr int kSingly = 8;
+  constexpr int kStepsMax = 16;  // then a seek is less
+  if (!elements_.is_large() || singly_ < kSingly) {
+    ++singly_;
+    return elements_.get(key, value);
+  }
+  const std::string whole = elements_.whole_key(key);
+  bool is_near = at_ != nullptr;
+  if (!at_) {
+    at_ = elements_.data_.cursor(Space::kData, elements_.whole_key(lower_),
+                                 elements_.whole_key(upper_));
+  }
+  for (int step = 0; is_near && at_->valid() && at_->key() < whole; ++step) {
+    is_near = step < kStepsMax;
+    if (is_near) at_->next();
+  }
+  if (!is_near) at_->seek(whole);
+  if (at_->valid() && at_->key() == whole) {
+    value->assign(at_->value());
+    return true;
+  }
+  elements_.data_.check(*at_);
+  return false;
+}
+
 void StreamElements::walk_small(const std::string& lower, const std::string& upper, bool reverse,
                                 const Each& each) const {
   const std::string packed = packed_;  // which `each` may change

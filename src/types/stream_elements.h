@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,22 @@ class StreamElements {
   using Each = std::function<bool(std::string_view key, std::string_view value)>;
   void walk(const std::string& lower, const std::string& upper, bool reverse,
             const Each& each) const;
+
+  // Look-ups of ascending keys in [lower, upper): some by themselves, many with a cursor.
+  class Ascending {
+   public:
+    // `elements` must outlive this, and have the same elements as long.
+    Ascending(const StreamElements& elements, const std::string& lower, const std::string& upper)
+        : elements_(elements), lower_(lower), upper_(upper) {}
+    bool get(std::string_view key, std::string* value);
+
+   private:
+    const StreamElements& elements_;
+    const std::string lower_;
+    const std::string upper_;
+    int singly_ = 0;
+    std::unique_ptr<storage::Cursor> at_;
+  };
 
   // Of a large stream they change `overlay`.
   void put(storage::Overlay& overlay, std::string_view key, std::string_view value);

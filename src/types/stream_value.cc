@@ -156,11 +156,18 @@ void StreamReader::walk_pending(const StreamGroup& group, StreamId first,
 void StreamReader::walk_pending(const StreamGroup& group, const StreamConsumer& consumer,
                                 StreamId first, const EachPending& each) const {
   const std::string prefix = owned_prefix(group.number, consumer.number);
+  const std::string pending = group_prefix(StreamPart::kPending, group.number);
+  StreamElements::Ascending records(elements_, pending, prefix_end(pending));
+  std::string stored;
   elements_.walk(prefix + stream_id_bytes(first), prefix_end(prefix), /*reverse=*/false,
                  [&](std::string_view key, std::string_view) {
-                   const auto found = pending(group, read_stream_id(key.substr(prefix.size())));
-                   if (!found) latch_corrupt();
-                   return found && each(*found);
+                   StreamPending found{.id = read_stream_id(key.substr(prefix.size()))};
+                   if (records.get(pending_key(group.number, found.id), &stored) &&
+                       decode_pending(stored, &found)) {
+                     return each(found);
+                   }
+                   latch_corrupt();
+                   return false;
                  });
 }
 
