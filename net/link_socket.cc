@@ -228,7 +228,7 @@ std::string LinkSocket::tls_failure() const {
 }
 
 bool LinkSocket::send(std::string_view bytes, int64_t timeout_ms) {
-  return impl_->send(bytes, timeout_ms) || impl_->fail();
+  return impl_->send(bytes, timeout_ms);
 }
 
 bool LinkSocket::read_line(std::string* line, int64_t timeout_ms) {

@@ -34,10 +34,11 @@ class LinkSocket {
   // not.
   [[nodiscard]] std::string start_tls(std::shared_ptr<const TlsContext> context,
                                       int64_t timeout_ms);
-  // Both are false on an error, when the peer hangs up, and when nothing moves for so long; then
-  // the connection is of no more use.
+  // False on an error, when the peer has hung up, and when nothing moves for so long: then nothing
+  // more can be sent, but what has come can still be read.
   [[nodiscard]] bool send(std::string_view bytes, int64_t timeout_ms);
-  // The next line, without its end. Fails for one that is longer than any status reply.
+  // The next line, without its end. False as above, and for one that is longer than any status
+  // reply; then the connection is of no more use.
   [[nodiscard]] bool read_line(std::string* line, int64_t timeout_ms);
 
   enum class Got : uint8_t {

@@ -160,10 +160,11 @@ std::string Instance::make_metrics() {
 
 std::optional<std::string> Instance::open_data(const settings::Settings& settings) {
   memory_limit_ = server::memory_limit(settings, server::read_machine());
+  engine_bytes_ = engine_has_bytes_ = server::share_out(settings, memory_limit_).engine_bytes;
   const char* fault_file = std::getenv("INGOT_FAULT_FILE");  // for tests of failing disks
   storage::EngineOptions options{
       .path = settings::data_path(settings),
-      .cache_bytes = server::share_out(settings, memory_limit_).engine_bytes,
+      .cache_bytes = engine_bytes_,
       .bloom_bits = settings.bloom_bits,
       .compression = settings.compression,
       .compaction_threads = settings.compaction_threads,
@@ -411,15 +412,13 @@ std::optional<settings::Refusal> Instance::apply(const settings::Settings& befor
                              "The operating system gives no more threads, check server logs."};
   }
   server::show_title(after, config_.file());
-  const server::MemoryShares had = server::share_out(before, memory_limit_);
   memory_limit_ = server::memory_limit(after, server::read_machine());
   const server::MemoryShares has = server::share_out(after, memory_limit_);
   apply_limits(after);
   if (before.jemalloc_bg_thread != after.jemalloc_bg_thread) {
     server::set_memory_return(after.jemalloc_bg_thread);
   }
-  // Each change rewrites RocksDB's OPTIONS file: a second in which this thread serves nobody.
-  if (had.engine_bytes != has.engine_bytes) store_->engine().set_cache_bytes(has.engine_bytes);
+  engine_bytes_ = has.engine_bytes;  // the ticker's work: RocksDB writes its OPTIONS file for it
   if (before.compaction_rate != after.compaction_rate) {
     store_->engine().set_compaction_rate(after.compaction_rate);
   }
@@ -448,6 +447,8 @@ void Instance::sample() {
                                 .record_bytes_max = record_bytes_,
                                 .resident_bytes = memory.allocator_resident});
   store_->set_cache_capacity(record_bytes_);
+  constexpr uint64_t kNobody = 0;
+  if (const auto error = scripts_.busy(kNobody); !error.empty()) writer_->refuse_waiting(error);
   if (const auto waited = scripts_.busy_after(); waited.count() > 0) {
     readers_->give_up_scripts(waited);
   }
@@ -456,6 +457,10 @@ void Instance::sample() {
 void Instance::tick() {
   auto settings = config_.settings();
   disk_guard_->tick(*settings);
+  if (const uint64_t bytes = engine_bytes_; bytes != engine_has_bytes_) {
+    store_->engine().set_cache_bytes(bytes);
+    engine_has_bytes_ = bytes;
+  }
   (void)oom_score_.apply(*settings);  // it may follow another now, or nobody
   client_eviction_.tick(now_ms());
   failover_->tick();

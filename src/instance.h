@@ -137,8 +137,10 @@ class Instance : public contract::RunningServer {
   std::string executable_;
   uint64_t startup_bytes_ = 0;  // of memory, when all was open
   std::atomic<uint64_t> memory_limit_{0};
-  uint64_t record_bytes_ = 0;    // on the sampler's thread
-  server::ExcessReturn excess_;  // on the sampler's thread
+  std::atomic<uint64_t> engine_bytes_{0};  // what the engine is to have
+  uint64_t engine_has_bytes_ = 0;          // on the ticker's thread
+  uint64_t record_bytes_ = 0;              // on the sampler's thread
+  server::ExcessReturn excess_;            // on the sampler's thread
 
   // In the order of construction; taken down backwards.
   metrics::Stats stats_;

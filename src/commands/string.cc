@@ -11,6 +11,7 @@
 #include "src/commands/long_string.h"
 #include "src/commands/string_options.h"
 #include "src/contract/thresholds.h"
+#include "src/data/view.h"
 #include "src/types/string_value.h"
 
 namespace ingot::commands {

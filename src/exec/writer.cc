@@ -255,8 +255,8 @@ void Writer::gather(std::unique_lock<std::mutex>& lock, size_t expected) {
 void Writer::run() {
   bool stopping = false;
   while (true) {
-    std::vector<Item> items = take(&stopping);
-    if (stopping && items.empty()) break;
+    items_ = take(&stopping);
+    if (stopping && items_.empty()) break;
     auto start = Steady::now();
     need_stream();
     group_.tell_changes(services_.tracking.any());
@@ -265,12 +265,12 @@ void Writer::run() {
     if (active_expire_ && next_expire_ms() <= services_.data.store.now_ms()) expire_due();
     end_waits();
     if (next_held_answer_ms() <= services_.data.store.now_ms()) end_ack_waits();
-    items_left_ = items.size();
+    items_left_ = items_.size();
     size_t near = 0;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i == near) near = fetch_near(items, i);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (i == near) near = fetch_near(items_, i);
       --items_left_;
-      take_item(std::move(items[i]));
+      take_item(std::move(items_[i]));
       if (group_.bytes() > kGroupBytesMax) commit();
     }
     commit();
@@ -320,7 +320,7 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     if (job->client->gone && !job->units[job->next].went_on.empty()) {
       return give_up(std::move(job));
     }
-    Outcome outcome = group_.run(*job, refusals(*job));
+    Outcome outcome = run_unit(*job);
     if (auto* waits = std::get_if<Waits>(&outcome)) {
       if (job->client->leaving) return give_up(std::move(job));
       const int db = job->units[job->next].db;
@@ -376,6 +376,11 @@ void Writer::run_job(std::unique_ptr<WriteJob> job) {
     turn_ends = coarse_ms() + kTurnMs;
   }
   finished_.push_back(std::move(job));
+}
+
+Outcome Writer::run_unit(WriteJob& job) {
+  const ScriptTurn turn(*this, job.units[job.next]);
+  return group_.run(job, refusals(job));
 }
 
 void Writer::release_keys(const WriteJob& job) {

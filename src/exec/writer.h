@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -64,6 +65,10 @@ class Writer {
   // before its free space is looked at again. When they are spent the writer waits for that call,
   // for half a second at most.
   void refuse_growth(std::string error, uint64_t allowed_bytes);
+
+  // A script holds the writer, and has for long: clients whose commands wait behind it are answered
+  // this error, but for those that are allowed then.
+  void refuse_waiting(std::string_view error);
 
   // A replica has acknowledged something.
   void note_ack();
@@ -131,6 +136,17 @@ class Writer {
     bool only_waits = false;
   };
 
+  // While a unit runs that may be a script, refuse_waiting() reaches what was taken with it.
+  class ScriptTurn {
+   public:
+    ScriptTurn(Writer& writer, const Unit& unit);
+    ~ScriptTurn();
+
+   private:
+    Writer& writer_;
+    bool runs_;
+  };
+
   // After an expiry that had to be put off.
   static constexpr int64_t kExpireRetryMs = 100;
 
@@ -142,6 +158,7 @@ class Writer {
   void wake();
   size_t fetch_near(const std::vector<Item>& items, size_t first);
   void run_job(std::unique_ptr<WriteJob> job);
+  Outcome run_unit(WriteJob& job);
   bool others_wait();
   void take_item(Item item);
   void make_change(std::shared_ptr<OwnChange> change);
@@ -194,6 +211,7 @@ class Writer {
   std::condition_variable looked_at_space_;
   // By mutex_:
   std::vector<Item> queue_;
+  std::span<Item> behind_script_;  // of items_
   bool stopping_ = false;
   bool stopped_ = false;
   bool sleeping_ = false;
@@ -214,7 +232,8 @@ class Writer {
   std::string refuses_growth_;
   size_t group_units_ = 0;
   uint64_t commit_micros_ = 0;                       // of the last group
-  size_t items_left_ = 0;                            // taken from the queue and not yet run
+  std::vector<Item> items_;                          // taken from the queue
+  size_t items_left_ = 0;                            // of them, not yet run
   std::vector<std::unique_ptr<WriteJob>> finished_;  // answered after the commit
   std::vector<std::shared_ptr<OwnChange>> changes_;  // told of the commit
   std::vector<Suspended> suspended_;                 // handed to the pool after the commit

@@ -285,7 +285,8 @@ bool Link::follow_stream() {
   services_.following.in_step = services_.following.link == number_;
   const int64_t begun_ms = steady_ms();
   metrics::log::notice("MASTER <-> REPLICA sync: in the stream, from {}", here.offset);
-  if (send_ack(*applier)) (void)read_stream(*applier);
+  is_heard_ = send_ack(*applier);
+  (void)read_stream(*applier);
   services_.following.in_step = false;
   applier->end();
   services_.clients.remove(client->id);
@@ -299,13 +300,14 @@ bool Link::send_ack(const StreamApplier& applier) {
   const std::string synced = std::to_string(synced_offset);
   std::vector<std::string_view> words = {"REPLCONF", "ACK", applied};
   if (synced_offset != 0) words.insert(words.end(), {"FACK", synced});
-  return connection_.send_command(words) || fail("I/O error writing to MASTER");
+  return connection_.send_command(words);
 }
 
-bool Link::send_ack_if_due(StreamApplier& applier) {
+// A master that has ended hears nothing; what it has sent before is taken to its end.
+void Link::send_ack_if_due(StreamApplier& applier) {
   const bool is_wanted = applier.take_ack_wish();
   const bool is_due = steady_ms() - last_sent_ms_ >= kAckMs;
-  return (!is_wanted && !is_due) || send_ack(applier);
+  if (is_heard_ && (is_wanted || is_due)) is_heard_ = send_ack(applier);
 }
 
 struct Link::Incoming {
@@ -330,13 +332,14 @@ bool Link::read_more(StreamApplier& applier, Incoming& stream) {
   }
   while (bytes == 0) {
     if (applier.has_failed()) return fail("what it tells cannot be kept now");
-    if (!send_ack_if_due(applier)) return false;
+    send_ack_if_due(applier);
     if (!applier.wait_for_room(kRoomMs)) continue;
     const int64_t wait_ms = std::max<int64_t>(1, kAckMs - (steady_ms() - last_sent_ms_));
     switch (connection_.socket().read_some(stream.parser.prepare(kReadBytes), &bytes, wait_ms)) {
       case LinkSocket::Got::kEnd:
         return fail("Connection with master lost.");
       case LinkSocket::Got::kNothing:
+        if (!is_heard_) return fail("I/O error writing to MASTER");
         if (steady_ms() - last_io_ms_ > connection_.timeout_ms()) {
           return fail("MASTER timeout: no data nor PING received...");
         }
@@ -392,7 +395,8 @@ bool Link::take_large_value(StreamApplier& applier, Incoming& stream,
     auto is_kept = done->get_future();
     sink->write(std::move(piece), [done](bool ok) { done->set_value(ok); });
     while (is_kept.wait_for(std::chrono::milliseconds(kRoomMs)) != std::future_status::ready) {
-      if (interrupted_ || !send_ack_if_due(applier)) return false;
+      if (interrupted_) return false;
+      send_ack_if_due(applier);
     }
     if (!is_kept.get()) return fail("a large value that it tells cannot be kept now");
   }

@@ -69,7 +69,7 @@ class Link : public std::enable_shared_from_this<Link> {
   bool take_large_value(StreamApplier& applier, Incoming& stream,
                         std::shared_ptr<net::ArgumentSink> sink);
   bool send_ack(const StreamApplier& applier);
-  bool send_ack_if_due(StreamApplier& applier);
+  void send_ack_if_due(StreamApplier& applier);
 
   exec::Services& services_;
   exec::Writer& writer_;
@@ -82,6 +82,7 @@ class Link : public std::enable_shared_from_this<Link> {
   uint64_t number_ = 0;
   std::string early_;         // of the stream, that came together with the data
   int64_t last_sent_ms_ = 0;  // steady
+  bool is_heard_ = true;      // what was sent last, by the master
 
   mutable std::mutex mutex_;
   contract::MasterLink figures_;            // by mutex_; without those of time and of the stream

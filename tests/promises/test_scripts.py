@@ -1,5 +1,6 @@
 """Scripts as units: whole after kill -9, right when their keys are cold, ended when they must be, bounded in memory."""
 
+import contextlib
 import random
 import time
 
@@ -189,6 +190,32 @@ def test_scripts_are_killed(how):
             assert b"Script killed by user" in reply.value, script
             assert admin.call("SET", "x", 1).value == b"OK"
         assert admin.call("SCRIPT", "KILL").value.startswith(b"NOTBUSY")
+
+
+def test_who_came_before_the_threshold_is_answered_too():
+    """They waited in the writer's queue for as long as the script ran, and were carried out then."""
+    early = [("SET", "a", 1), ("INCR", "n"), ("BLPOP", "l", 0), ("EVAL", "return redis.call('incr', 'n')", 0), ("PUBLISH", "c", "m")]
+    with ingot(busy_reply_threshold=500) as server, server.client() as admin, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(server.client()) for _ in range(4 * len(early))]
+        watching = stack.enter_context(server.client())
+        watching.pipeline([("WATCH", "a"), ("MULTI",), ("INCR", "n")])
+        running = Running(server, "EVAL", "while true do end", 0)
+        for number, client in enumerate(clients):
+            client.send(*early[number % len(early)])
+        watching.send("EXEC")
+        for client in clients:
+            assert client.read().value.startswith(b"BUSY Redis is busy running a script.")
+        assert watching.read().value == (
+            b"EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. "
+            b"You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        )
+        assert admin.call("SCRIPT", "KILL").value == b"OK"
+        assert b"Script killed by user" in running.reply().value
+        assert admin.call("DBSIZE").value == 0
+        for client in [*clients, watching]:
+            assert client.call("INCR", "n").kind == "integer"
+        assert watching.pipeline([("MULTI",), ("INCR", "n"), ("EXEC",)])[-1].value is not None  # nothing is watched
+        assert info(admin)["blocked_clients"] == "0"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 10])

@@ -3,6 +3,10 @@ refusals, damaged data, and a stream that is not as it should be. The old data s
 
 import contextlib
 import hashlib
+import signal
+import socket
+import struct
+import threading
 import time
 
 import pytest
@@ -12,6 +16,7 @@ from support.servers import Server
 
 KEPT = {"repl-timeout": "2"}
 SCRIPT_SECONDS = 1
+ACK_SECONDS = 1.1  # then one is due
 
 
 @contextlib.contextmanager
@@ -302,3 +307,32 @@ def test_it_asks_from_behind_all_that_clients_had_sent(engine):
             bytes_told = len(told("SELECT", "0") + told("SET", "k", "of the master"))
             assert asked == [int(info(client)["master_repl_offset"]) - bytes_told + 1]
             assert asked[0] > before + 1
+
+
+def test_what_has_come_is_taken_though_the_master_is_gone(engine):
+    """Its end was met by an acknowledgement that could not be sent: 50 writes stood unread in the socket."""
+    sent = threading.Event()
+    stopped = threading.Event()
+    calls = []
+
+    def talk(peer):
+        calls.append(peer.shake_hands())
+        if len(calls) > 1:
+            return
+        full_resync(peer, 0)
+        peer.command()
+        assert stopped.wait(10)
+        peer.send(told("SELECT", "0") + b"".join(told("SET", f"key:{n}", "x" * 1000) for n in range(50)))
+        time.sleep(ACK_SECONDS)
+        peer.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        peer.connection.close()
+        sent.set()
+
+    with FakeMaster(talk) as master, replica_of(None, engine, KEPT, port=master.port) as replica:
+        wait_up(replica)
+        replica.signal(signal.SIGSTOP)
+        stopped.set()
+        assert sent.wait(10)
+        replica.signal(signal.SIGCONT)
+        with replica.client() as client:
+            eventually(lambda: client.call("DBSIZE").value == 50, "what had come was not taken")
