@@ -103,7 +103,7 @@ class Overlay : public Reader {
 
   // Looks all of these up at once, as far as memory knows them, for whoever is going to ask for one
   // after the other: what is there comes into the cache, and what is not is known until clear().
-  // Latches nothing.
+  // Nothing without a cache; latches nothing.
   void look_ahead(std::span<const HashedKey> keys);
 
   // Around the engine's commit of what write_to() gave.

@@ -278,7 +278,7 @@ void xdel(WriteContext& ctx, Args args) {
     ids.push_back(*id);
   }
   uint64_t removed = 0;
-  for (const StreamId id : ids) removed += stream->remove(id) ? 1 : 0;
+  each_ahead(*stream, ids, nullptr, [&](StreamId id) { removed += stream->remove(id) ? 1 : 0; });
   ctx.changes = removed;
   if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
   stream->finish(types::Touch::kModified);

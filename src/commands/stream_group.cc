@@ -13,6 +13,7 @@
 namespace ingot::commands {
 namespace {
 
+using types::StreamConsumer;
 using types::StreamGroup;
 using types::StreamId;
 using types::StreamWriter;
@@ -194,12 +195,18 @@ void xack(WriteContext& ctx, Args args) {
     ids.push_back(*id);
   }
   uint64_t acknowledged = 0;
-  for (const StreamId id : ids) {
+  std::optional<StreamConsumer> owner;  // of the last one, stored when it is another's turn
+  each_ahead(*stream, ids, &*group, [&](StreamId id) {
     const auto pending = stream->pending(*group, id);
-    if (!pending) continue;
-    stream->release(&*group, *pending);
+    if (!pending) return;
+    if (!owner || owner->name != pending->consumer) {
+      if (owner) stream->store(*group, *owner);
+      owner = stream->consumer(*group, pending->consumer);
+    }
+    stream->release(&*group, *pending, owner ? &*owner : nullptr);
     ++acknowledged;
-  }
+  });
+  if (owner) stream->store(*group, *owner);
   ctx.changes = acknowledged;
   if (acknowledged != 0) stream->store(*group);
   stream->finish();

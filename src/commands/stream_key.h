@@ -1,7 +1,9 @@
 // What the commands on streams share: finding one, IDs among the arguments, entries in replies.
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +61,20 @@ void reply_entries(contract::ReadContext& ctx, const types::StreamReader& stream
                    const StreamRange& range, uint64_t count, bool reverse = false);
 void reply_entries(contract::WriteContext& ctx, const types::StreamReader& stream,
                    const StreamRange& range, uint64_t count);
+
+// Calls `each` for all of them; what it looks up of `group`, or else the entries, is fetched ahead.
+template <typename Each>
+void each_ahead(types::StreamWriter& stream, std::span<const types::StreamId> ids,
+                const types::StreamGroup* group, const Each& each) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i % types::StreamWriter::kLookedUpAhead == 0) {
+      const auto rest = ids.subspan(i);
+      stream.look_ahead(rest.first(std::min(rest.size(), types::StreamWriter::kLookedUpAhead)),
+                        group);
+    }
+    each(ids[i]);
+  }
+}
 
 // Tell replicas how far a group has been given entries, and who has one of them.
 void tell_group_position(contract::WriteContext& ctx, std::string_view key,

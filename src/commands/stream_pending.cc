@@ -291,18 +291,18 @@ void xclaim(WriteContext& ctx, Args args) {
   const bool moves = request->last > claiming.group().last;
   claiming.read_until(request->last);
   std::vector<StreamId> claimed;
-  for (const StreamId id : request->ids) {
+  each_ahead(*stream, request->ids, &claiming.group(), [&](StreamId id) {
     const auto pending = claiming.stream().pending(claiming.group(), id);
     if (!exists(claiming.stream(), id)) {
       if (pending) claiming.forget(*pending);
       any_told = any_told || pending;
-      continue;
+      return;
     }
-    if (!pending && !request->force) continue;
-    if (pending && !idle_enough(ctx.now_ms(), *pending, request->claim.min_idle_ms)) continue;
+    if (!pending && !request->force) return;
+    if (pending && !idle_enough(ctx.now_ms(), *pending, request->claim.min_idle_ms)) return;
     claiming.take_over(id, pending ? &*pending : nullptr, request->claim);
     claimed.push_back(id);
-  }
+  });
   if (moves && !any_told && claimed.empty()) tell_group_position(ctx, args[1], claiming.group());
   reply_claimed(ctx.reply, claiming.stream(), claimed, request->claim.only_ids);
   claiming.finish();

@@ -162,6 +162,11 @@ class StreamWriter : public StreamReader {
   StreamWriter(KeyWriter& keys, int db, std::string_view key, const Record* before,
                uint64_t inline_max_bytes);
 
+  // These are going to be looked up one after another, among the entries or in what is pending in
+  // the group: in memory that is done at once. Some at a time, each kept until the group ends.
+  static constexpr size_t kLookedUpAhead = 64;
+  void look_ahead(std::span<const StreamId> ids, const StreamGroup* group = nullptr);
+
   // Requires an ID above notes().last, and fields and values in turn.
   void add(StreamId id, std::span<const std::string_view> fields);
   bool remove(StreamId id);  // true when it was there
@@ -207,6 +212,7 @@ class StreamWriter : public StreamReader {
   const uint64_t inline_max_bytes_;
   storage::Metadata after_;
   bool changed_ = false;
+  bool first_is_gone_ = false;  // notes_.first is; finish() finds the next
 };
 
 }  // namespace ingot::types

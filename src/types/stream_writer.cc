@@ -46,12 +46,27 @@ void StreamWriter::erase_all(const std::string& prefix) {
   });
 }
 
+void StreamWriter::look_ahead(std::span<const StreamId> ids, const StreamGroup* group) {
+  if (!is_large() || ids.size() < 2) return;
+  std::vector<std::string> keys;
+  std::vector<storage::HashedKey> hashed;
+  for (const StreamId each : ids) {
+    keys.push_back(storage::collection_begin(id()));
+    keys.back().append(group != nullptr ? pending_key(group->number, each) : entry_key(each));
+  }
+  for (const std::string& key : keys) hashed.emplace_back(storage::Space::kData, key);
+  keys_.overlay().look_ahead(hashed);
+}
+
 void StreamWriter::add(StreamId id, std::span<const std::string_view> fields) {
   std::string entry(1, storage::kPlainElement);
   for (std::string_view item : fields) append_packed(&entry, item);
   elements_.add(keys_.overlay(), entry_key(id), entry);
   note_growth();
-  if (length_ == 0) notes_.first = id;
+  if (length_ == 0) {
+    notes_.first = id;
+    first_is_gone_ = false;
+  }
   notes_.last = id;
   ++notes_.added;
   ++length_;
@@ -60,6 +75,7 @@ void StreamWriter::add(StreamId id, std::span<const std::string_view> fields) {
 void StreamWriter::find_first() {
   const StreamId from = notes_.first;
   notes_.first = {};
+  first_is_gone_ = false;
   if (length_ == 0) return;
   walk(from, kStreamIdMax, /*reverse=*/false, [&](StreamId id, const StreamFields&) {
     notes_.first = id;
@@ -74,7 +90,7 @@ bool StreamWriter::remove(StreamId id) {
   erase(key);
   --length_;
   notes_.max_deleted = std::max(notes_.max_deleted, id);
-  if (id == notes_.first) find_first();
+  if (id == notes_.first) first_is_gone_ = true;
   return true;
 }
 
@@ -180,6 +196,7 @@ void StreamWriter::release(StreamGroup* group, const StreamPending& pending,
 
 void StreamWriter::finish(Touch touch) {
   if (!changed_) return;
+  if (first_is_gone_) find_first();
   std::string payload;
   encode_notes(notes_, &payload);
   if (is_large()) {
