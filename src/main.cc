@@ -28,6 +28,7 @@ namespace {
 
 using ingot::Instance;
 using ingot::settings::Config;
+using ingot::settings::MaxmemoryPolicy;
 using ingot::settings::Settings;
 using ingot::settings::Supervised;
 namespace log = ingot::metrics::log;
@@ -84,6 +85,11 @@ void announce(const Config& config, const Settings& settings, const Instance& in
   std::string ignored;
   for (const std::string& name : config.accepted_without_meaning()) ignored += " " + name;
   if (!ignored.empty()) log::notice("Accepted, without a meaning here:{}", ignored);
+  if (settings.maxmemory_policy != MaxmemoryPolicy::kNoEviction) {
+    log::warning(
+        "No key is evicted, whatever maxmemory-policy says: data that exceed maxmemory stay on the "
+        "disk, which max-disk and min-free-disk bound");
+  }
   log::notice("Engine {} in {}, {} MB of memory, {} I/O threads, {} reader threads",
               settings.engine, ingot::settings::data_path(settings),
               instance.memory_limit_bytes() >> 20, settings.io_threads,

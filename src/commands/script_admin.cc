@@ -38,8 +38,12 @@ void kill(SessionContext& ctx, Args) {
 // Redis' debugger steps through a script in a process of its own.
 void debug(SessionContext& ctx, Args args) {
   using contract::equals_ignore_case;
-  if (equals_ignore_case(args[2], "no")) return ctx.reply.ok();
+  if (equals_ignore_case(args[2], "no")) {
+    ctx.client.debugs_scripts = false;
+    return ctx.reply.ok();
+  }
   if (equals_ignore_case(args[2], "yes") || equals_ignore_case(args[2], "sync")) {
+    ctx.client.debugs_scripts = true;  // redis-cli --ldb sends its script whatever is answered
     return ctx.reply.error("ERR Ingot has no debugger for scripts");
   }
   ctx.reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");

@@ -72,6 +72,7 @@ class Client {
   std::vector<QueuedCommand> queue;
 
   ReplyMode reply_mode = ReplyMode::kOn;
+  bool debugs_scripts = false;     // has asked for it in vain: none that it sends is run
   bool close_after_reply = false;  // QUIT, CLIENT KILL of oneself, protocol errors
   bool authenticated = false;
   bool is_master = false;  // not a client at all: what this server follows

@@ -194,6 +194,9 @@ std::string Session::refusal(const contract::Resolved& resolved, const std::stri
   if (client_->in_multi && (flags & contract::flag::kNoMulti) != 0) {
     return "ERR Command not allowed inside a transaction";
   }
+  if (client_->debugs_scripts && resolved.row->name.starts_with("eval")) {
+    return "ERR Ingot has no debugger for scripts";
+  }
   if ((flags & contract::flag::kLoading) == 0 && services_.loading.on) {
     return "LOADING Redis is loading the dataset in memory";
   }

@@ -172,6 +172,11 @@ std::string Scripts::kill(LuaHost::Kind kind) {
     if (!lease->run_.kill()) any_wrote = true;
   }
   if (!any) return kNotBusy;
+  if (!any_of_kind && std::ranges::any_of(running_, [](const Lease* lease) {
+        return lease->info_.holds_writer && lease->run_.wrote();
+      })) {
+    return kUnkillable;
+  }
   if (!any_of_kind) {
     return std::string(kind == LuaHost::Kind::kScripts ? kBusyFunction : kBusyScript);
   }

@@ -148,7 +148,9 @@ bool Loading::load_rdb(File& file, const RedisFiles::Part& part, bool is_log, st
   before_ = loader->bytes_loaded();
   metrics::log::notice("Loaded {} keys from {}, and left out {} that had expired",
                        loader->keys_loaded(), part.path, loader->keys_expired());
-  return publish(loader);
+  const bool is_published = publish(loader);
+  services_.data.stats.changes_since_save = 0;  // they are in that file
+  return is_published;
 }
 
 bool Loading::publish(std::shared_ptr<data::RdbLoader> loader) {

@@ -129,7 +129,7 @@ void write_clients(const InfoSource& source, InfoFields& out) {
   uint64_t input_max = 0;
   uint64_t output_max = 0;
   source.services.clients.for_each([&](contract::Client& client) {
-    ++connected;
+    connected += client.follows ? 0 : 1;
     if (client.connection == nullptr) return;
     input_max = std::max(input_max, client.connection->query_buffer_bytes.load());
     output_max = std::max(output_max, client.connection->output_bytes.load());

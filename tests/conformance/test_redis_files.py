@@ -81,7 +81,10 @@ def same_state(directory, engine, expected, options=None):
         for name, value in expected.items():
             assert found[name] == value, name
         assert found.keys() == expected.keys()
-        return server.log_path.read_text()
+        log = server.log_path.read_text()
+        if "Loaded" in log and "dump.rdb" in log:
+            assert b"rdb_changes_since_last_save:0\r\n" in client.call("INFO", "persistence").value
+        return log
 
 
 def redis_in(directory, options=None):

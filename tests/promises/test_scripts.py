@@ -265,11 +265,27 @@ def test_short_reading_scripts_are_not_busy():
         assert {reply.value for reply in client.pipeline([("EVAL_RO", script, 0)] * 200)} == {1}
 
 
+def test_nothing_runs_for_who_wants_a_debugger():
+    """redis-cli --ldb sends its script whatever SCRIPT DEBUG was answered."""
+    refused = b"ERR Ingot has no debugger for scripts"
+    with ingot() as server, server.client() as client, server.client() as other:
+        sha = client.call("SCRIPT", "LOAD", "return redis.call('INCR', 'n')").value
+        for mode in ("YES", "sync"):
+            assert client.call("SCRIPT", "DEBUG", mode).value == refused
+            assert client.call("EVAL", "return redis.call('INCR', 'n')", 0).value == refused
+            assert client.call("EVALSHA", sha, 0).value == refused
+            assert client.pipeline([("MULTI",), ("EVAL", "return 1", 0), ("EXEC",)])[1].value == refused
+        assert other.call("EVALSHA", sha, 0).value == 1
+        assert client.call("SCRIPT", "DEBUG", "NO").value == b"OK"
+        assert client.call("EVALSHA", sha, 0).value == 2
+
+
 def test_what_has_written_is_not_killed():
     with ingot(busy_reply_threshold=100) as server, server.client() as admin:
         running = Running(server, "EVAL", "redis.call('SET', 'x', 1) for i = 1, 3e8 do end return 'end'", 0)
         until_answered(admin, b"BUSY", "GET", "x")
         assert admin.call("SCRIPT", "KILL").value.startswith(b"UNKILLABLE")
+        assert admin.call("FUNCTION", "KILL").value.startswith(b"UNKILLABLE")
         assert admin.call("SHUTDOWN").value.startswith(b"BUSY")
         assert running.reply().value == b"end"
         Running(server, "EVAL", "redis.call('SET', 'x', 2) while true do end", 0)

@@ -42,6 +42,7 @@ def test_replica_comes_to_the_same_data(engine, kind, rng):
             with master.client() as client:
                 told = info(client)
                 assert told["connected_slaves"] == "1"
+                assert info(client, "clients")["connected_clients"] == "1"  # replicas are none, as in Redis
                 assert told["slave0"].startswith(f"ip=127.0.0.1,port={replica.port},state=online,offset=")
 
 

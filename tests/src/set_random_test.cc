@@ -3,11 +3,13 @@
 #include "src/types/set_value.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/commands/chance.h"
@@ -200,6 +202,41 @@ TEST_CASE("a large set whose members are gone is an error, and is not looked thr
   const Record empty = set.record();
   CHECK_FALSE(SetReader(set.overlay(), empty).random(random, &member));
   CHECK(set.take_error().code() == Status::Code::kCorruption);
+}
+
+TEST_CASE("draws that a walk finds fall on each element alike, and none is lost", "[set]") {
+  constexpr int kRounds = 300;
+  for (const auto& [draws, elements] :
+       {std::pair<uint64_t, uint64_t>{1, 1}, {7, 1}, {1, 40}, {40, 40}, {500, 40}, {3, 1000}}) {
+    INFO(draws << " of " << elements);
+    std::vector<uint64_t> fallen(elements);
+    uint64_t twice = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      commands::FallenDraws walk(draws, elements);
+      uint64_t all = 0;
+      for (uint64_t& of_this : fallen) {
+        const uint64_t times = walk.on_next();
+        of_this += times;
+        all += times;
+        twice += times * (times - 1) / 2;
+      }
+      CHECK(all == draws);
+      CHECK(walk.left() == 0);
+    }
+    const double expected = static_cast<double>(kRounds * draws) / static_cast<double>(elements);
+    double chi_square = 0;
+    for (const uint64_t times : fallen) {
+      const double off = static_cast<double>(times) - expected;
+      chi_square += off * off / expected;
+    }
+    // Six deviations of what chance gives with so many elements.
+    const auto freedom = static_cast<double>(elements - 1);
+    CHECK(chi_square <= freedom + 6 * std::sqrt(2 * freedom) + 1);
+    // Pairs of draws meet as often as those that know nothing of each other.
+    const double pairs = kRounds * static_cast<double>(draws * (draws - 1)) / 2;
+    const double met = pairs / static_cast<double>(elements);
+    CHECK(std::abs(static_cast<double>(twice) - met) <= 6 * std::sqrt(met) + 1);
+  }
 }
 
 }  // namespace
