@@ -43,13 +43,14 @@ std::vector<std::string> draw_distinct(storage::Reader& data, SetReader& set, ui
   return members;
 }
 
-void write_drawn(std::string_view member, std::string_view, ReplySink& reply) {
+void write_drawn_member(std::string_view member, std::string_view, ReplySink& reply) {
   reply.bulk(member);
 }
 
 Draw repeated_draw(SetReader& set, const Record& record) {
   if (set.is_large()) {
-    return draw_from_table(record.collection()->id, set.size(), /*repeats=*/true, write_drawn);
+    return draw_from_table(record.collection()->id, set.size(), /*repeats=*/true,
+                           write_drawn_member);
   }
   std::vector<std::string> members;
   set.walk([&](std::string_view member) {
@@ -66,7 +67,7 @@ void reply_repeated(ReadContext& ctx, SetReader& set, const Record& record, uint
   const auto announce = [&](uint64_t draws) { ctx.reply.array(draws); };
   if (set.is_large()) {
     const WalkedDraws draws{.id = record.collection()->id, .of = set.size(), .count = count};
-    if (reply_walked(ctx, draws, announce, write_drawn)) return;
+    if (reply_walked(ctx, draws, announce, write_drawn_member)) return;
   }
   reply_draws(
       ctx, count, count > contract::kDrawnOnIoThread && set.is_large(),
@@ -82,11 +83,11 @@ void reply_of_large(ReadContext& ctx, SetReader& set, const Record& record, uint
   ctx.reply.array(wanted);
   if (!sampled) {
     return reply_drawn(ctx, wanted,
-                       draw_from_table(id, set.size(), /*repeats=*/false, write_drawn));
+                       draw_from_table(id, set.size(), /*repeats=*/false, write_drawn_member));
   }
   reply_sample(ctx, id, wanted, set.size(),
                [](std::string_view key, std::string_view stored, ReplySink& reply) {
-                 write_drawn(types::member_of(key), stored, reply);
+                 write_drawn_member(types::member_of(key), stored, reply);
                });
 }
 
