@@ -1,6 +1,7 @@
 // They are counted first, for the array's header, and read once more when they are many.
 #include "src/commands/pending_reply.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -28,11 +29,20 @@ void walk_list(const StreamReader& stream, const StreamGroup& group, const Pendi
   stream.walk_pending(group, *list.consumer, list.range.first, take);
 }
 
+// How many are looked at, at most.
+uint64_t visits(const StreamGroup& group, const PendingList& list) {
+  const uint64_t pending = list.consumer ? list.consumer->pending : group.pending;
+  const bool takes_all = list.delivered_until_ms == std::numeric_limits<int64_t>::max();
+  return takes_all ? std::min(pending, list.count) : pending;
+}
+
 }  // namespace
 
 void reply_pending_list(contract::ReadContext& ctx, const StreamReader& stream,
                         const types::Record& record, const StreamGroup& group, PendingList list,
                         WritePending write) {
+  const uint64_t visited = visits(group, list);
+  if (visited > contract::kVisitedOnIoThread && !ctx.keys.data().begin_walk(visited)) return;
   std::vector<StreamPending> held;
   uint64_t found = 0;
   if (list.count > 0) {
