@@ -78,6 +78,7 @@ class Instance : public contract::RunningServer {
   std::unique_ptr<net::BodySource> request_shutdown(bool now) override;
   bool call_off_shutdown() override;
   std::optional<int64_t> shutdown_left_ms() const override;
+  bool insist_on_shutdown() { return departure_.insist(); }  // false: none is under way
   bool shutdown_requested() const { return departure_.is_asked_for(); }
   storage::Status save() override;
   storage::Status save_in_background() override;

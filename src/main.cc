@@ -115,6 +115,10 @@ int serve(Config& config, const sigset_t& signals) {
     for (int signal = 0;;) {
       if (sigwait(&signals, &signal) != 0) continue;
       const bool is_int = signal == SIGINT;
+      if (is_int && instance.insist_on_shutdown()) {
+        log::warning("You insist... exiting now.");
+        continue;
+      }
       log::warning("Received {} scheduling shutdown...", is_int ? "SIGINT" : "SIGTERM");
       const auto now = config.settings();
       const std::string& flags = is_int ? now->shutdown_on_sigint : now->shutdown_on_sigterm;

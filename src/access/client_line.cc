@@ -16,6 +16,10 @@ namespace {
 using contract::ChannelKind;
 
 std::string command_name(const contract::Client& client) {
+  // What it has sent behind that has been looked at already.
+  if (const contract::CommandRow* waits_in = client.waits_in) {
+    return contract::full_name(nullptr, *waits_in);
+  }
   const contract::CommandRow* row = client.last_command;
   const contract::CommandRow* subcommand = client.last_subcommand;
   if (row == nullptr) return "NULL";
@@ -31,7 +35,7 @@ std::string flags_of(const contract::Client& client) {
   if (client.is_monitor()) flags += 'O';
   if (client.is_subscriber()) flags += 'P';
   if (client.queued >= 0) flags += 'x';
-  if (client.waits || client.paused) flags += 'b';
+  if (client.waits_in != nullptr || client.paused) flags += 'b';
   if (tracking != 0) flags += 't';
   if ((tracking & contract::tracks::kBrokenRedirect) != 0) flags += 'R';
   if ((tracking & contract::tracks::kBroadcast) != 0) flags += 'B';

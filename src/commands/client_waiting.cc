@@ -66,7 +66,8 @@ void client_unblock(WriteContext& context, Args args) {
   auto& unblocked = context.keys.effects().unblocked;
   const auto client = static_cast<uint64_t>(*id);
   bool waits = false;
-  context.clients.visit(client, [&](const contract::Client& other) { waits = other.waits.load(); });
+  context.clients.visit(
+      client, [&](const contract::Client& other) { waits = other.waits_in.load() != nullptr; });
   if (std::ranges::count(unblocked, client, &types::Effects::Unblocked::client) > 0) waits = false;
   if (waits) unblocked.push_back({.client = client, .as_error = as_error});
   context.reply.integer(waits ? 1 : 0);

@@ -55,7 +55,7 @@ void hmget(ReadContext& ctx, Args args) {
   ctx.reply.array(args.size() - 2);
   size_t bytes = 0;
   for (size_t i = 2; i < args.size(); ++i) {
-    if (bytes > contract::kHeldStringsBytes && hash->is_large() && can_stream(ctx)) {
+    if (bytes > contract::kHeldValuesBytes && hash->is_large() && can_stream(ctx)) {
       return stream_answers(ctx, args.subspan(i),
                             [record = hash.record(), expired_by_ms = ctx.keys.expired_by_ms()](
                                 storage::Reader& data, std::string_view field, ReplySink& reply) {

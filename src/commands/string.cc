@@ -58,7 +58,8 @@ void stream_values(ReadContext& ctx, Args keys) {
 
 void mget(ReadContext& ctx, Args args) {
   ctx.reply.array(args.size() - 1);
-  uint64_t held_max = contract::kHeldStringsBytes;  // by all values together
+  uint64_t held_max = contract::kHeldStringsBytes;  // by all long values together
+  uint64_t held = 0;                                // of the others
   size_t streamed = 0;                              // where the run begins; 0: there is none
   for (size_t i = 1; i < args.size(); ++i) {
     Record record;
@@ -68,15 +69,16 @@ void mget(ReadContext& ctx, Args args) {
       if (streamed != 0) stream_values(ctx, args.subspan(streamed, i - streamed));
       streamed = 0;
       reply_string(ctx, record, 0, bytes, held_max);
+      if (bytes <= held_max) held_max -= bytes;
     } else if (streamed == 0) {
-      if (bytes > held_max && can_stream(ctx)) {
+      held += bytes;
+      if (held > contract::kHeldValuesBytes && can_stream(ctx)) {
         streamed = i;
       } else {
         there ? ctx.reply.bulk(record.payload()) : ctx.reply.null();
       }
     }
     if (ctx.keys.data().failed()) return;
-    if (bytes <= held_max) held_max -= bytes;
   }
   if (streamed != 0) stream_values(ctx, args.subspan(streamed));
 }

@@ -82,7 +82,7 @@ class Client {
   std::atomic<bool> no_evict{false};
   std::atomic<bool> no_touch{false};  // what it looks up keeps its time of last use
   // In a blocking command: only the writer changes that. And held back by a pause of all clients.
-  std::atomic<bool> waits{false};
+  std::atomic<const CommandRow*> waits_in{nullptr};
   std::atomic<bool> paused{false};
   // The keys that it watches: the writer's.
   std::atomic<bool> watch_broken{false};  // one has changed

@@ -74,6 +74,8 @@ inline constexpr uint64_t kHeldInPool = 1024;  // as many as an image has
 inline constexpr size_t kHeldElementsBytes = 64 << 10;
 // Of one string, or of all that MGET answers.
 inline constexpr size_t kHeldStringsBytes = 128 << 10;
+// Of values that stand in their records, for MGET and HMGET: what follows is looked up once more.
+inline constexpr size_t kHeldValuesBytes = 1 << 20;
 // Where a walk tells the count: what follows is counted alone, and read again.
 inline constexpr size_t kHeldToCountBytes = 1 << 20;
 

@@ -10,7 +10,7 @@ BlockTable::Number BlockTable::add(std::unique_ptr<WriteJob> job, int db, contra
   for (const std::string& key : block.keys) by_key_[{db, key}].waiters.insert(number);
   if (block.until_ms != 0) deadlines_.insert({block.until_ms, number});
   by_client_[job->client->id] = number;
-  job->client->waits = true;
+  job->client->waits_in = job->units[job->next].row;
   waiters_.emplace(number, Waiter{.job = std::move(job), .db = db, .block = std::move(block)});
   return number;
 }
@@ -88,7 +88,7 @@ std::unique_ptr<WriteJob> BlockTable::take(Number number) {
   }
   if (waiter.block.until_ms != 0) deadlines_.erase({waiter.block.until_ms, number});
   by_client_.erase(waiter.job->client->id);
-  waiter.job->client->waits = false;
+  waiter.job->client->waits_in = nullptr;
   return std::move(waiter.job);
 }
 

@@ -13,11 +13,23 @@
 namespace ingot::exec {
 namespace {
 
+// What runs already: the pool has made something for it, and keys may be held for it.
+bool is_begun(const Unit& unit) {
+  return !unit.from_pool.empty() || !unit.went_on.empty() ||
+         (unit.exec_client && !unit.exec_client->ran.empty());
+}
+
 // What a master or a log tells waits; so does what is allowed while a script runs.
 bool is_refused(const WriteJob& job) {
   return std::ranges::none_of(job.units, [](const Unit& unit) {
-    return unit.happened_elsewhere() ||
+    return unit.happened_elsewhere() || is_begun(unit) ||
            (unit.row != nullptr && (unit.row->flags & contract::flag::kAllowBusy) != 0);
+  });
+}
+
+bool has_exec(const WriteJob& job) {
+  return std::ranges::any_of(job.units, [](const Unit& unit) {
+    return unit.row != nullptr && contract::is_exec(*unit.row);
   });
 }
 
@@ -61,7 +73,7 @@ void Writer::refuse_waiting(std::string_view error) {
   }
   for (std::unique_ptr<WriteJob>& job : refused) {
     refuse(services_, *job, error);
-    unwatch(job->client->id);  // as every EXEC does; who watches something has no other job
+    if (has_exec(*job)) unwatch(job->client->id);
     net::IoThread& thread = *job->thread;
     thread.post([job = std::move(job)] { job->done(std::move(job->replies), job->given_up); });
   }

@@ -120,6 +120,13 @@ std::unique_ptr<net::BodySource> Departure::ask(bool now) {
   return std::make_unique<AnswerSource>(std::move(answer));
 }
 
+bool Departure::insist() {
+  const std::lock_guard lock(mutex_);
+  if (step_ == Step::kServes) return false;
+  now_ = true;
+  return true;
+}
+
 bool Departure::call_off() {
   {
     const std::lock_guard lock(mutex_);
@@ -195,7 +202,8 @@ uint64_t Departure::let_catch_up(exec::Services& services, exec::Writer& writer)
   std::unique_lock lock(mutex_);
   until_ms_ = until_ms;
   bool is_told = false;
-  while (step_ == Step::kAsked && steady_ms() < until_ms && !lagging(services, *target).empty()) {
+  while (step_ == Step::kAsked && !now_ && steady_ms() < until_ms &&
+         !lagging(services, *target).empty()) {
     if (!std::exchange(is_told, true)) {
       metrics::log::notice("Waiting for replicas before shutting down.");
     }

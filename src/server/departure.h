@@ -25,6 +25,8 @@ class Departure {
   // `now`: nobody is waited for. Who has asked before is not overridden. What is answered comes
   // when it is called off.
   std::unique_ptr<net::BodySource> ask(bool now);
+  // Whoever has asked wants it now; false: nobody has.
+  bool insist();
   // False: nobody has asked, or it is too late.
   bool call_off();
   bool is_asked_for() const;

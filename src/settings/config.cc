@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <set>
 
 #include "src/settings/config_file.h"
 #include "src/settings/config_loader.h"
@@ -96,6 +97,7 @@ Config::Pairs Config::get(std::span<const std::string_view> patterns) const {
     const auto same = [&](const auto& pair) { return same_word(pair.first, name); };
     if (std::ranges::none_of(pairs, same)) pairs.emplace_back(name, print_value(row, *now));
   };
+  std::set<std::string_view> matched;  // a thousand patterns may match all of them
   for (const std::string_view pattern : patterns) {
     if (pattern.find_first_of("[*?") == pattern.npos) {
       const FoundSetting found = find_setting(pattern);
@@ -105,7 +107,9 @@ Config::Pairs Config::get(std::span<const std::string_view> patterns) const {
     for (const SettingRow* row : setting_rows()) {
       if (row->is(kHidden)) continue;
       for (const std::string_view name : {row->name, row->alias}) {
-        if (!name.empty() && matches_pattern(pattern, name)) add(name, *row);
+        if (name.empty() || matched.contains(name) || !matches_pattern(pattern, name)) continue;
+        matched.insert(name);
+        add(name, *row);
       }
     }
   }

@@ -20,14 +20,16 @@ std::string SsdbClient::connect(const std::string& host, uint16_t port,
   if (connection_.connect(host, port, kPatienceMs) != net::SyncClient::Reached::kYes) {
     return fmt::format("cannot connect to {}", name);
   }
+  const std::string no_ssdb = fmt::format(
+      "{} does not answer as SSDB does (a Redis is followed with REPLICAOF instead)", name);
   std::vector<std::string> reply;
   if (!password.empty()) {
     add({"auth", password});
-    if (!read(&reply) || reply.empty()) return fmt::format("{} does not answer as SSDB does", name);
+    if (!read(&reply) || reply.empty()) return no_ssdb;
     if (reply[0] != "ok") return fmt::format("{} does not take the password", name);
   }
   add({"ping"});
-  if (!read(&reply) || reply.empty()) return fmt::format("{} does not answer as SSDB does", name);
+  if (!read(&reply) || reply.empty()) return no_ssdb;
   if (reply[0] == "ok") return {};
   return fmt::format("{} refuses: {}", name, reply.back());
 }

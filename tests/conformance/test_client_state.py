@@ -305,6 +305,25 @@ def test_the_last_command(empty_pair):
     assert actual == expected
 
 
+@pytest.mark.parametrize("lines", [["BLPOP l 0", "WAIT 0 0"], ["SET a 1", "BZPOPMIN z 0", "XADD s * a b"], ["WAIT 1 0", "GET q"]])
+def test_the_command_of_who_waits(empty_pair, lines):
+    """What stands behind it in the pipeline has been read, and does not run."""
+
+    def run(server):
+        with server.client() as client, server.client() as admin:
+            number = client.call("CLIENT", "ID").value
+            for line in lines:
+                client.send(*line.split())
+            deadline = time.monotonic() + 10
+            while True:
+                line = admin.call("CLIENT", "LIST", "ID", number).text()
+                if " flags=b " in line or time.monotonic() > deadline:
+                    return re.search(r" flags=(\S+)", line)[1], re.search(r" cmd=(\S+)", line)[1]
+
+    expected, actual = map(run, empty_pair.servers)
+    assert actual == expected
+
+
 def test_hello_on_a_replica(empty_pair):
     def run(server):
         with server.client(protocol=3) as client:

@@ -74,7 +74,7 @@ def test_the_parts_are_in_order(engine):
         names = []
         for number in range(300):
             names += [f"string:{number}", f"none:{number}", f"list:{number}"]
-            size = (10, 9_000, 20_000, 150_000)[number % 4]  # in records and in chunks
+            size = (10, 16_000, 20_000, 150_000)[number % 4]  # in records and in chunks
             client.call("SET", f"string:{number}", f"{number}:" + "v" * size)
             client.call("RPUSH", f"list:{number}", "not a string")
             client.call("HSET", "hash", f"string:{number}", f"{number}:" + "v" * size)

@@ -197,13 +197,15 @@ def test_who_came_before_the_threshold_is_answered_too():
     early = [("SET", "a", 1), ("INCR", "n"), ("BLPOP", "l", 0), ("EVAL", "return redis.call('incr', 'n')", 0), ("PUBLISH", "c", "m")]
     with ingot(busy_reply_threshold=500) as server, server.client() as admin, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(server.client()) for _ in range(4 * len(early))]
-        watching = stack.enter_context(server.client())
+        watching, still_watching = (stack.enter_context(server.client()) for _ in range(2))
         watching.pipeline([("WATCH", "a"), ("MULTI",), ("INCR", "n")])
+        assert still_watching.call("WATCH", "n").value == b"OK"
         running = Running(server, "EVAL", "while true do end", 0)
         for number, client in enumerate(clients):
             client.send(*early[number % len(early)])
         watching.send("EXEC")
-        for client in clients:
+        still_watching.send("SET", "a", 2)
+        for client in [*clients, still_watching]:
             assert client.read().value.startswith(b"BUSY Redis is busy running a script.")
         assert watching.read().value == (
             b"EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. "
@@ -215,6 +217,7 @@ def test_who_came_before_the_threshold_is_answered_too():
         for client in [*clients, watching]:
             assert client.call("INCR", "n").kind == "integer"
         assert watching.pipeline([("MULTI",), ("INCR", "n"), ("EXEC",)])[-1].value is not None  # nothing is watched
+        assert still_watching.pipeline([("MULTI",), ("INCR", "n"), ("EXEC",)])[-1].is_null()  # that has changed since
         assert info(admin)["blocked_clients"] == "0"
 
 

@@ -69,6 +69,18 @@ def test_replicas_get_time_to_catch_up(master, replica, how):
         assert client.call("EXISTS", "late").value == 0
 
 
+def test_who_insists_does_not_wait(master, replica):
+    leave_behind(master, replica)
+    with master.client() as client:
+        client.call("CONFIG", "SET", "shutdown-timeout", 60)
+        master.signal(signal.SIGINT)
+        eventually(lambda: is_leaving(client), lambda: master.log_tail())
+        master.signal(signal.SIGINT)
+        assert master.wait(20) is not None  # redis-server answers 1
+    assert "You insist... exiting now." in log(master)
+    replica.signal(signal.SIGCONT)
+
+
 @pytest.mark.parametrize("seconds", [0, 1])
 def test_they_do_not_get_more_than_so_much(master, replica, seconds):
     with master.client() as client:
