@@ -277,8 +277,7 @@ void xdel(WriteContext& ctx, Args args) {
     if (!id) return;
     ids.push_back(*id);
   }
-  uint64_t removed = 0;
-  each_ahead(*stream, ids, nullptr, [&](StreamId id) { removed += stream->remove(id) ? 1 : 0; });
+  const uint64_t removed = stream->remove(ids);
   ctx.changes = removed;
   if (removed != 0) ctx.keys.notify(notify::kStream, "xdel", ctx.db, args[1]);
   stream->finish(types::Touch::kModified);

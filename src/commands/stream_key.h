@@ -62,7 +62,7 @@ void reply_entries(contract::ReadContext& ctx, const types::StreamReader& stream
 void reply_entries(contract::WriteContext& ctx, const types::StreamReader& stream,
                    const StreamRange& range, uint64_t count);
 
-// Calls `each` for all of them; what it looks up of `group`, or else the entries, is fetched ahead.
+// Calls `each` for all of them; what is pending of them in `group` is looked up ahead.
 template <typename Each>
 void each_ahead(types::StreamWriter& stream, std::span<const types::StreamId> ids,
                 const types::StreamGroup* group, const Each& each) {

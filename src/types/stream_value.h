@@ -169,7 +169,8 @@ class StreamWriter : public StreamReader {
 
   // Requires an ID above notes().last, and fields and values in turn.
   void add(StreamId id, std::span<const std::string_view> fields);
-  bool remove(StreamId id);  // true when it was there
+  bool remove(StreamId id);                        // true when it was there
+  uint64_t remove(std::span<const StreamId> ids);  // how many were
   // How many went.
   uint64_t trim(const StreamTrim& trim);
   void set_notes(StreamId last, uint64_t added, StreamId max_deleted);
@@ -203,6 +204,7 @@ class StreamWriter : public StreamReader {
   void erase(std::string_view key);
   void erase_all(const std::string& prefix);
   void find_first();
+  bool take_out(StreamId id);  // all but find_first()
   void disown(StreamGroup* group, const StreamPending& pending, StreamConsumer* consumer);
 
   KeyWriter& keys_;
@@ -212,7 +214,7 @@ class StreamWriter : public StreamReader {
   const uint64_t inline_max_bytes_;
   storage::Metadata after_;
   bool changed_ = false;
-  bool first_is_gone_ = false;  // notes_.first is; finish() finds the next
+  bool first_is_gone_ = false;  // notes_.first is, until find_first()
 };
 
 }  // namespace ingot::types

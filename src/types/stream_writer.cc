@@ -1,4 +1,6 @@
 // Adding, removing and trimming entries, and what happens to groups and their consumers.
+#include <algorithm>
+
 #include "src/types/collection.h"
 #include "src/types/stream_bytes.h"
 #include "src/types/stream_value.h"
@@ -63,10 +65,7 @@ void StreamWriter::add(StreamId id, std::span<const std::string_view> fields) {
   for (std::string_view item : fields) append_packed(&entry, item);
   elements_.add(keys_.overlay(), entry_key(id), entry);
   note_growth();
-  if (length_ == 0) {
-    notes_.first = id;
-    first_is_gone_ = false;
-  }
+  if (length_ == 0) notes_.first = id;
   notes_.last = id;
   ++notes_.added;
   ++length_;
@@ -84,6 +83,22 @@ void StreamWriter::find_first() {
 }
 
 bool StreamWriter::remove(StreamId id) {
+  return remove({&id, 1}) != 0;
+}
+
+uint64_t StreamWriter::remove(std::span<const StreamId> ids) {
+  uint64_t removed = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i % kLookedUpAhead == 0) {
+      look_ahead(ids.subspan(i, std::min(ids.size() - i, kLookedUpAhead)));
+    }
+    removed += take_out(ids[i]) ? 1 : 0;
+  }
+  if (first_is_gone_) find_first();
+  return removed;
+}
+
+bool StreamWriter::take_out(StreamId id) {
   std::string stored;
   const std::string key = entry_key(id);
   if (id < notes_.first || !elements_.get(key, &stored)) return false;
@@ -196,7 +211,6 @@ void StreamWriter::release(StreamGroup* group, const StreamPending& pending,
 
 void StreamWriter::finish(Touch touch) {
   if (!changed_) return;
-  if (first_is_gone_) find_first();
   std::string payload;
   encode_notes(notes_, &payload);
   if (is_large()) {
