@@ -201,6 +201,7 @@ def test_who_came_before_the_threshold_is_answered_too():
         watching.pipeline([("WATCH", "a"), ("MULTI",), ("INCR", "n")])
         assert still_watching.call("WATCH", "n").value == b"OK"
         running = Running(server, "EVAL", "while true do end", 0)
+        eventually(lambda: b"cmd=eval" in admin.call("CLIENT", "LIST").value, 10, "the script has not come", pause=0.005)
         for number, client in enumerate(clients):
             client.send(*early[number % len(early)])
         watching.send("EXEC")
