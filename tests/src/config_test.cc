@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <random>
 #include <set>
 
@@ -24,11 +23,6 @@ using Pairs = Config::Pairs;
 
 void write_file(const std::string& path, std::string_view content) {
   std::ofstream(path, std::ios::binary) << content;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // One server's configuration, with a directory for its files.
@@ -53,7 +47,7 @@ struct Fixture {
   }
   std::string rewritten() {
     REQUIRE(config.rewrite().value_or("OK") == "OK");
-    return read_file(directory.file("ingot.conf"));
+    return storage::content_of(directory.file("ingot.conf"));
   }
 };
 
@@ -541,7 +535,7 @@ TEST_CASE("the files in conf/ work, and document every setting with its default"
   REQUIRE(documented.load({INGOT_CONF_DIR "/ingot.conf"}) == "OK");
   CHECK(documented.get({"*"}) == defaults);
   CHECK(documented.config.accepted_without_meaning().empty());
-  const std::string text = '\n' + read_file(INGOT_CONF_DIR "/ingot.conf");
+  const std::string text = '\n' + storage::content_of(INGOT_CONF_DIR "/ingot.conf");
   for (const SettingRow& row : used_rows()) {
     INFO(row.name);
     const std::string name(row.name);

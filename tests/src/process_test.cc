@@ -33,11 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using storage::TemporaryDirectory;
 
-std::string content(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void write_file(const fs::path& path, const std::string& text) {
   fs::create_directories(path.parent_path());
   std::ofstream(path) << text;
@@ -50,7 +45,7 @@ TEST_CASE("the pid file") {
   const std::string path = directory.file("pid");
   std::string error;
   REQUIRE(write_pidfile(path, &error));
-  CHECK(content(path) == std::to_string(getpid()) + "\n");
+  CHECK(storage::content_of(path) == std::to_string(getpid()) + "\n");
   remove_pidfile(path);
   CHECK_FALSE(fs::exists(path));
   CHECK_FALSE(write_pidfile(directory.file("nowhere/pid"), &error));
@@ -251,7 +246,7 @@ TEST_CASE("the log is in Redis' format, by level") {
 
   const std::string expected[] = {"* 3 of it", "# loud", "- wordy", ". all {} of it",
                                   "# still here"};
-  std::istringstream lines(content(path));
+  std::istringstream lines(storage::content_of(path));
   std::string line;
   for (const std::string& tail : expected) {
     REQUIRE(std::getline(lines, line));

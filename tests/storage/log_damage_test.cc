@@ -39,15 +39,10 @@ void overwrite(const std::filesystem::path& path, uint64_t at, const std::string
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // Where the length of the last record stands.
 uint64_t last_length(const std::filesystem::path& path) {
   constexpr uint64_t kBlockBytes = 32 << 10;
-  const std::string bytes = read_file(path);
+  const std::string bytes = content_of(path);
   uint64_t last = 0;
   for (uint64_t at = 0; at + 7 <= bytes.size();) {
     last = at + 4;
@@ -242,7 +237,7 @@ TEST_CASE("a damaged log") {
       path = log.parent_path() / current;
     }
     const uint64_t at = last_length(path) + 1;
-    const char high = read_file(path)[at];
+    const char high = content_of(path)[at];
     overwrite(path, at, std::string(1, static_cast<char>(high ^ 0x20)));
     const auto [opened, status] = open_engine(engine.name(), engine.options());
     CHECK(opened == nullptr);
@@ -256,7 +251,7 @@ TEST_CASE("a damaged log") {
     CHECK(status.message().contains("is missing"));
   }
   SECTION("that is missing, because all of it is in tables, is not missed") {
-    const std::string synced = read_file(log.parent_path() / "SYNCED");
+    const std::string synced = content_of(log.parent_path() / "SYNCED");
     engine.reopen();
     REQUIRE(engine->flush().ok());
     engine.close();

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
-#include <fstream>
+#include <filesystem>
 #include <thread>
 
 #include "storage/no_wait_reads.h"
@@ -236,13 +236,12 @@ TEST_CASE("RocksDB: the trap of cache-only reads with a limit on open files") {
   fill_files(&engine);
 
   SECTION("the engine has no limit, and never answers wrongly") {
-    std::ifstream options;
+    std::string options;
     for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
-      if (entry.path().filename().string().starts_with("OPTIONS-")) options.open(entry.path());
-      if (options.is_open()) break;
+      if (entry.path().filename().string().starts_with("OPTIONS-"))
+        options = content_of(entry.path());
     }
-    const std::string text(std::istreambuf_iterator<char>(options), {});
-    CHECK(text.contains("max_open_files=-1"));
+    CHECK(options.contains("max_open_files=-1"));
 
     engine.reopen();
     const Tally cold = probe_all(&*engine);

@@ -232,8 +232,7 @@ std::set<std::string> filters_of(const TestEngine& engine) {
   std::set<std::string> kinds;
   for (const auto& entry : std::filesystem::directory_iterator(engine.options().path)) {
     if (entry.path().extension() != ".sst") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    const std::string bytes = content_of(entry.path());
     for (const char* kind : {"fullfilter.", "partitionedfilter."}) {
       if (bytes.find(kind) != std::string::npos) kinds.insert(kind);
     }

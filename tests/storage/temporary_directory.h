@@ -1,4 +1,4 @@
-// A directory of its own for one test, gone with it.
+// A directory of its own for one test, gone with it, and what its files hold.
 #pragma once
 
 #include <stdlib.h>
@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+
+#include "storage/durable_file.h"
 
 namespace ingot::storage {
 
@@ -28,5 +30,11 @@ class TemporaryDirectory {
  private:
   std::string path_;
 };
+
+// Nothing when the file cannot be read.
+inline std::string content_of(const std::string& path) {
+  std::string bytes;
+  return read_file(path, &bytes).ok() ? bytes : "";
+}
 
 }  // namespace ingot::storage

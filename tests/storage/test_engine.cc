@@ -3,7 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include <random>
+#include <algorithm>
+#include <cstring>
 
 namespace ingot::storage {
 
@@ -98,9 +99,16 @@ KeyRange element_range(uint64_t id) {
 }
 
 std::string noise(size_t bytes, uint64_t seed) {
-  std::mt19937_64 random(seed);
+  // SplitMix64, eight bytes at a time: a Mersenne Twister is seeded for longer than most values
+  // take.
   std::string text(bytes, 0);
-  for (char& c : text) c = static_cast<char>(random());
+  for (size_t at = 0; at < bytes; at += sizeof(seed)) {
+    uint64_t mixed = seed += 0x9E3779B97F4A7C15;
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB;
+    mixed ^= mixed >> 31;
+    std::memcpy(&text[at], &mixed, std::min(sizeof(mixed), bytes - at));
+  }
   return text;
 }
 
