@@ -124,7 +124,7 @@ void hdel(WriteContext& ctx, Args args) {
   auto hash = open_hash(ctx, args[1]);
   if (!hash) return;
   if (!hash.exists()) return ctx.reply.integer(0);
-  const auto removed = remove_named(ctx, args, hash, contract::kRemovedByWriter,
+  const auto removed = remove_named(ctx, args, hash, contract::kRemovedByWriter, hash_limits(ctx),
                                     [](types::KeyReader& keys, const types::Record& record,
                                        const types::PutElement& put, const auto& is_gone) {
                                       return types::rest_of_hash(

@@ -1,6 +1,7 @@
 // Building the rest of a collection beside the writer, and streaming what was taken from it.
 #include "src/commands/large_removal.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,28 +12,69 @@ namespace ingot::commands {
 
 using types::Record;
 
+namespace {
+
+// Whether those that are left are so few that they are written anew: the longer the writer would
+// repeat the removals, the more may be written instead.
+bool is_rest_little(const Record& record, uint64_t elements) {
+  constexpr uint64_t kRewrittenMax = 16;
+  const uint64_t rewritten = std::min(1 + elements / contract::kRemovedByWriter, kRewrittenMax);
+  return record.collection()->count <= rewritten * elements;
+}
+
+data::MakeRest rest_at(int db, std::string_view key, storage::ValueType type,
+                       const RestOf& rest_of) {
+  return [db, name = std::string(key), type, rest_of](types::KeyReader& keys,
+                                                      const types::PutElement& put,
+                                                      data::SpillSort& taken) -> types::BuiltValue {
+    Record record;
+    const bool found = keys.peek(db, name, &record);
+    // Otherwise the key has changed, and the command runs again.
+    const bool fits = found && record.type() == type && record.collection();
+    return fits ? rest_of(keys, record, put, taken) : types::BuiltValue{};
+  };
+}
+
+void store_rest(contract::WriteContext& ctx, std::string_view key, const Record& before,
+                types::BuiltValue& rest, types::Touch touch) {
+  if (rest.changes == 0) return;
+  if (rest.size == 0) return ctx.keys.remove(ctx.db, key, before);
+  rest.metadata.expire_ms = before.expire_ms();
+  ctx.keys.store(ctx.db, key, &before, rest.record(), touch);
+}
+
+}  // namespace
+
+bool is_large_removal(const contract::WriteContext& ctx, const Record& record, uint64_t elements,
+                      uint64_t most) {
+  if (!record.collection() || elements <= most) return false;
+  // What only this transaction sees is not taken beside the writer, and to write it all anew would
+  // hold up everybody.
+  return !ctx.in_place || elements > contract::kRepeatedByWriter ||
+         is_rest_little(record, elements);
+}
+
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
                                      const Record& before, const RestOf& rest_of,
                                      types::Touch touch) {
   auto rest =
-      data::build_rest(ctx, contract::Args(&key, 1),
-                       [db = ctx.db, name = std::string(key), type = before.type(), rest_of](
-                           types::KeyReader& keys, const types::PutElement& put,
-                           data::SpillSort& taken) -> types::BuiltValue {
-                         Record record;
-                         const bool found = keys.peek(db, name, &record);
-                         // Otherwise the key has changed, and the command runs again.
-                         const bool fits = found && record.type() == type && record.collection();
-                         return fits ? rest_of(keys, record, put, taken) : types::BuiltValue{};
-                       });
-  if (!rest || rest->value.changes == 0) return rest;
-  if (rest->value.size == 0) {
-    ctx.keys.remove(ctx.db, key, before);
-  } else {
-    rest->value.metadata.expire_ms = before.expire_ms();
-    ctx.keys.store(ctx.db, key, &before, rest->value.record(), touch);
-  }
+      data::build_rest(ctx, contract::Args(&key, 1), rest_at(ctx.db, key, before.type(), rest_of));
+  if (rest) store_rest(ctx, key, before, rest->value, touch);
   return rest;
+}
+
+std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
+                                     const Record& before, uint64_t elements,
+                                     const data::TakeElements& take, const RestOf& rest_of) {
+  if (ctx.in_place || elements > contract::kRemovalsRepeatedByWriter ||
+      is_rest_little(before, elements)) {
+    return leave_rest(ctx, key, before, rest_of);
+  }
+  auto made =
+      data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, before.type(), rest_of));
+  if (!made) return std::nullopt;
+  if (!made->is_stored) store_rest(ctx, key, before, made->rest.value, types::Touch::kModified);
+  return std::move(made->rest);
 }
 
 std::string next_place(const data::SpillSort& taken, bool reverse) {

@@ -1,5 +1,6 @@
 // Taking so much from a collection, or looking at so much of it, that the writer would be busy for
-// long: what is left is built beside it as a new collection, and the old one is dropped.
+// long. Beside it what is left is built as a new collection, and the old one is dropped; or, from
+// one that is far larger than what goes, the elements are taken, and the writer repeats that.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/commands/typed_key.h"
 #include "src/commands/word_places.h"
 #include "src/contract/context.h"
 #include "src/contract/thresholds.h"
@@ -16,10 +18,8 @@
 namespace ingot::commands {
 
 // Whether the writer does not remove so many elements itself.
-inline bool is_large_removal(const types::Record& record, uint64_t elements,
-                             uint64_t most = contract::kRemovedByWriter) {
-  return record.collection() && elements > most;
-}
+bool is_large_removal(const contract::WriteContext& ctx, const types::Record& record,
+                      uint64_t elements, uint64_t most = contract::kRemovedByWriter);
 
 // Makes what is left of the collection of a key, in the pool, and stores it; nothing is stored when
 // it has no changes. Null: the run is given up, or reading failed; return at once.
@@ -30,26 +30,43 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
                                      const types::Record& before, const RestOf& rest_of,
                                      types::Touch touch = types::Touch::kModified);
 
+// The same by whichever of the two ways writes less, when so many elements go, or more.
+std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
+                                     const types::Record& before, uint64_t elements,
+                                     const data::TakeElements& take, const RestOf& rest_of);
+
 // How many elements went, and whether any is left.
 struct Removed {
   uint64_t count = 0;
   bool left = true;
 };
 // Removes the elements that are named behind the key: each from the writer `opened`, or, when there
-// are more than `most`, all at once, and `rest_without(keys, record, put, is_gone)` builds the
+// are more than `most`, beside it, and `rest_without(keys, record, put, is_gone)` builds the
 // others. Empty: return at once.
-template <typename Opened, typename RestWithout>
+template <typename Writer, typename Limits, typename RestWithout>
 std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args args,
-                                    Opened& opened, uint64_t most, RestWithout rest_without) {
+                                    Opened<Writer>& opened, uint64_t most, const Limits& limits,
+                                    RestWithout rest_without) {
   const contract::Args names = args.subspan(2);  // they live until the command is answered
-  if (!is_large_removal(opened.record(), names.size(), most)) {
+  if (!is_large_removal(ctx, opened.record(), names.size(), most)) {
     Removed removed;
     for (const std::string_view name : names) removed.count += opened->remove(name) ? 1 : 0;
     removed.left = opened->finish();
     return removed;
   }
+  const auto take = [db = ctx.db, key = args[1], names,
+                     limits](const data::Taking& here) -> std::optional<data::TakenCount> {
+    Writer writer(here.keys, db, key, &here.before, limits);
+    data::TakenCount removed;
+    for (const std::string_view name : names) {
+      removed.count += writer.remove(name) ? 1 : 0;
+      if (here.is_too_much()) return std::nullopt;
+    }
+    removed.left = writer.finish();
+    return removed;
+  };
   const auto rest = leave_rest(
-      ctx, args[1], opened.record(),
+      ctx, args[1], opened.record(), names.size(), take,
       [names, rest_without](types::KeyReader& keys, const types::Record& record,
                             const types::PutElement& put, data::SpillSort&) {
         WordPlaces gone({.all = names});

@@ -83,7 +83,7 @@ void pop(WriteContext& ctx, Args args, ListEnd end, std::string_view name) {
   std::string element;
   count = std::min(count, list->length());
   ctx.changes = count;
-  if (is_large_pop(ctx.keys, list.record(), end, count)) {
+  if (is_large_pop(ctx, list.record(), end, count)) {
     return reply_many(ctx, args[1], list.record(), end, count);
   }
   if (counted) ctx.reply.array(count);
@@ -211,7 +211,7 @@ void ltrim(WriteContext& ctx, Args args) {
   if (kept.first == kept.end) {
     ctx.keys.remove(ctx.db, args[1], list.record());
     left = false;
-  } else if (is_large_removal(list.record(), *ctx.changes)) {
+  } else if (is_large_removal(ctx, list.record(), *ctx.changes)) {
     if (!leave_elements(ctx, args[1], list.record(), kept.first, kept.end)) return;
   } else {
     // In Redis the key counts as modified even when nothing goes.

@@ -148,7 +148,7 @@ Try pop_several(WriteContext& ctx, const PopSeveral& pop) {
                        const uint64_t count = std::min(pop.count, list.length());
                        ctx.changes = count;
                        if (ctx.tells()) ctx.tell({pop_command(end), name, std::to_string(count)});
-                       if (is_large_pop(ctx.keys, before, end, count)) {
+                       if (is_large_pop(ctx, before, end, count)) {
                          return reply_many(ctx, name, before, end, count);
                        }
                        ctx.reply.array(2);

@@ -114,10 +114,10 @@ BuiltValue with_insertion(types::KeyReader& keys, const Record& record, const In
 
 }  // namespace
 
-bool is_large_pop(types::KeyReader& keys, const Record& record, ListEnd end, uint64_t count) {
-  if (is_large_removal(record, count)) return true;
+bool is_large_pop(contract::WriteContext& ctx, const Record& record, ListEnd end, uint64_t count) {
+  if (is_large_removal(ctx, record, count)) return true;
   if (count == 1 || !record.collection()) return false;
-  ListReader list(keys.data(), record);
+  ListReader list(ctx.keys.data(), record);
   const uint64_t first = end == ListEnd::kLeft ? 0 : list.length() - count;
   uint64_t left = count;
   uint64_t bytes = 0;
@@ -130,8 +130,20 @@ bool is_large_pop(types::KeyReader& keys, const Record& record, ListEnd end, uin
 
 std::shared_ptr<data::SpillSort> take_elements(contract::WriteContext& ctx, std::string_view key,
                                                const Record& before, ListEnd end, uint64_t count) {
+  const auto take = [db = ctx.db, key, end, count,
+                     inline_max_bytes = ctx.config.settings()->inline_max_bytes](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    types::ListWriter list(here.keys, db, key, &here.before, inline_max_bytes);
+    std::string element;
+    for (uint64_t i = 0; i < count; ++i) {
+      list.pop(end, &element);
+      here.taken.add(next_place(here.taken), element);
+      if (here.is_too_much()) return std::nullopt;
+    }
+    return data::TakenCount{.count = count, .left = list.finish()};
+  };
   const auto rest =
-      leave_rest(ctx, key, before,
+      leave_rest(ctx, key, before, count, take,
                  [end, count, inline_max_bytes = ctx.config.settings()->inline_max_bytes](
                      types::KeyReader& keys, const Record& record, const types::PutElement& put,
                      data::SpillSort& taken) {
@@ -152,8 +164,20 @@ std::shared_ptr<data::SpillSort> take_elements(contract::WriteContext& ctx, std:
 
 bool leave_elements(contract::WriteContext& ctx, std::string_view key, const Record& before,
                     uint64_t first, uint64_t end) {
+  const uint64_t length = before.collection()->count;
+  const uint64_t going = length - (end - first);
+  const auto take = [db = ctx.db, key, first, going, behind = length - end,
+                     inline_max_bytes = ctx.config.settings()->inline_max_bytes](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    types::ListWriter list(here.keys, db, key, &here.before, inline_max_bytes);
+    for (uint64_t i = 0; i < behind + first; ++i) {
+      list.pop(i < behind ? ListEnd::kRight : ListEnd::kLeft, nullptr);
+      if (here.is_too_much()) return std::nullopt;
+    }
+    return data::TakenCount{.count = going, .left = list.finish()};
+  };
   const auto rest = leave_rest(
-      ctx, key, before,
+      ctx, key, before, going, take,
       [first, end, inline_max_bytes = ctx.config.settings()->inline_max_bytes](
           types::KeyReader& keys, const Record& record, const types::PutElement& put,
           data::SpillSort&) {

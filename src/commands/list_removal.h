@@ -15,7 +15,7 @@ namespace ingot::commands {
 
 // Whether the writer does not take so many elements from one end itself. Requires no more than
 // there are.
-bool is_large_pop(types::KeyReader& keys, const types::Record& record, types::ListEnd end,
+bool is_large_pop(contract::WriteContext& ctx, const types::Record& record, types::ListEnd end,
                   uint64_t count);
 
 // `count` elements from one end, for reply_taken(). Requires no more than there are.

@@ -50,7 +50,7 @@ void srem(WriteContext& ctx, Args args) {
   auto set = open_set(ctx, args[1]);
   if (!set) return;
   const auto removed = remove_named(
-      ctx, args, set, contract::kRemovedByWriter,
+      ctx, args, set, contract::kRemovedByWriter, set_limits(ctx),
       [limits = set_limits(ctx)](types::KeyReader& keys, const types::Record& record,
                                  const types::PutElement& put, const auto& is_gone) {
         types::BuiltValue built = types::rest_of_set(keys.data(), record, limits, put, is_gone);

@@ -165,28 +165,41 @@ void take_away(WriteContext& ctx, std::string_view name, const Record& record,
 // many are drawn while the rest is made.
 void pop_many(WriteContext& ctx, std::string_view name, const Record& record, uint64_t count,
               bool most_go) {
-  const auto rest = leave_rest(
-      ctx, name, record,
-      [count, most_go, limits = set_limits(ctx)](types::KeyReader& keys, const Record& from,
-                                                 const types::PutElement& put,
-                                                 data::SpillSort& taken) {
-        SetReader set(keys.data(), from);
-        if (count <= contract::kRemovedByWriter && !most_go) {
-          for (const std::string& member : draw_distinct(keys.data(), set, count)) {
-            taken.add(next_place(taken), member);
-          }
-          return types::BuiltValue{};
-        }
-        Sample sample(count, set.size());
-        types::BuiltValue built =
-            types::rest_of_set(keys.data(), from, limits, put, [&](std::string_view member) {
-              if (!sample.takes()) return false;
-              taken.add(next_place(taken), member);
-              return true;
-            });
-        if (!most_go) built.metadata.limit_passed = from.limit_passed();
-        return built;
-      });
+  const auto rest_of = [count, most_go, limits = set_limits(ctx)](
+                           types::KeyReader& keys, const Record& from, const types::PutElement& put,
+                           data::SpillSort& taken) {
+    SetReader set(keys.data(), from);
+    if (count <= contract::kRemovedByWriter && !most_go) {
+      for (const std::string& member : draw_distinct(keys.data(), set, count)) {
+        taken.add(next_place(taken), member);
+      }
+      return types::BuiltValue{};
+    }
+    Sample sample(count, set.size());
+    types::BuiltValue built =
+        types::rest_of_set(keys.data(), from, limits, put, [&](std::string_view member) {
+          if (!sample.takes()) return false;
+          taken.add(next_place(taken), member);
+          return true;
+        });
+    if (!most_go) built.metadata.limit_passed = from.limit_passed();
+    return built;
+  };
+  const auto take = [db = ctx.db, name, count, limits = set_limits(ctx)](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    SetReader set(here.view.data(), here.before);
+    types::SetWriter writer(here.keys, db, name, &here.before, limits);
+    for (const std::string& member : draw_distinct(here.view.data(), set, count)) {
+      here.taken.add(next_place(here.taken), member);
+      writer.remove_drawn(member);
+      if (here.is_too_much()) return std::nullopt;
+    }
+    return data::TakenCount{.count = here.taken.size(), .left = writer.finish()};
+  };
+  const bool is_drawn =
+      !most_go && count > contract::kRemovedByWriter && count <= contract::kRepeatedByWriter;
+  const auto rest = is_drawn ? leave_rest(ctx, name, record, count, take, rest_of)
+                             : leave_rest(ctx, name, record, rest_of);
   if (!rest) return;
   bool is_left = rest->value.size != 0;
   if (rest->value.changes == 0) {
@@ -246,7 +259,7 @@ void spop(WriteContext& ctx, Args args) {
   count = std::min(count, size);
   ctx.changes = count;
   const bool most_go = !one && (size - count) * 5 <= count;
-  if (is_large_removal(set.record(), count, contract::kDrawnByWriter)) {
+  if (is_large_removal(ctx, set.record(), count, contract::kDrawnByWriter)) {
     return pop_many(ctx, args[1], set.record(), count, most_go);
   }
   const std::vector<std::string> members = draw_to_pop(ctx, *set, set.record(), count);

@@ -92,25 +92,39 @@ types::StreamTrim trim_of(WriteContext& ctx, const TrimOptions& options) {
   return trim;
 }
 
-// Whether more entries may go than the writer removes.
-bool is_large_trim(const types::StreamReader& stream, const types::Record& record,
-                   const types::StreamTrim& trim) {
+// How many entries may go, or at least so many, when they are more than the writer removes.
+std::optional<uint64_t> large_trim(const WriteContext& ctx, const types::StreamReader& stream,
+                                   const types::Record& record, const types::StreamTrim& trim) {
   constexpr uint64_t kMost = contract::kTrimmedByWriter;
-  if (!is_large_removal(record, std::min(stream.length(), trim.at_most), kMost)) return false;
+  if (!is_large_removal(ctx, record, std::min(stream.length(), trim.at_most), kMost)) return {};
   uint64_t going = 0;
   if (trim.min_id) {
     stream.walk_trimmed(trim, [&](StreamId) { return ++going <= kMost; });
   } else if (stream.length() > trim.length) {
-    going = stream.length() - trim.length;
+    going = std::min(stream.length() - trim.length, trim.at_most);
   }
-  return is_large_removal(record, going, kMost);
+  return is_large_removal(ctx, record, going, kMost) ? std::optional(going) : std::nullopt;
 }
 
 // How many entries went; nothing: return at once.
 std::optional<uint64_t> trim_beside(WriteContext& ctx, std::string_view key,
-                                    const types::Record& record, const types::StreamTrim& trim) {
+                                    const types::Record& record, uint64_t going,
+                                    const types::StreamTrim& trim) {
+  const auto take = [db = ctx.db, key, trim,
+                     inline_max_bytes = ctx.config.settings()->inline_max_bytes](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    StreamWriter stream(here.keys, db, key, &here.before, inline_max_bytes);
+    uint64_t found = 0;
+    stream.walk_trimmed(trim,
+                        [&](StreamId) { return ++found <= contract::kRemovalsRepeatedByWriter; });
+    if (found > contract::kRemovalsRepeatedByWriter) return std::nullopt;
+    const uint64_t gone = stream.trim(trim);
+    if (here.is_too_much()) return std::nullopt;
+    stream.finish(types::Touch::kModified);
+    return data::TakenCount{.count = gone};
+  };
   const auto rest = leave_rest(
-      ctx, key, record,
+      ctx, key, record, going, take,
       [trim](types::KeyReader& keys, const types::Record& from, const types::PutElement& put,
              data::SpillSort&) { return types::rest_of_stream(keys.data(), from, trim, put); });
   return rest ? std::optional(rest->value.changes) : std::nullopt;
@@ -217,11 +231,13 @@ void xadd(WriteContext& ctx, Args args) {
   if (!id) return;
   types::StreamTrim trim = trim_of(ctx, options);
   uint64_t gone = 0;
-  if (options.given() && is_large_trim(*stream, stream.record(), trim)) {
+  const auto going =
+      options.given() ? large_trim(ctx, *stream, stream.record(), trim) : std::nullopt;
+  if (going) {
     // What is there already, beside the writer; then the new entry as ever.
     types::StreamTrim earlier = trim;
     if (earlier.length > 0) --earlier.length;
-    const auto beside = trim_beside(ctx, args[1], stream.record(), earlier);
+    const auto beside = trim_beside(ctx, args[1], stream.record(), *going, earlier);
     if (!beside) return;
     gone = *beside;
     trim.at_most -= gone;
@@ -251,8 +267,8 @@ void xtrim(WriteContext& ctx, Args args) {
   if (!stream.exists()) return ctx.reply.integer(0);
   const types::StreamTrim trim = trim_of(ctx, options);
   uint64_t gone = 0;
-  if (is_large_trim(*stream, stream.record(), trim)) {
-    const auto beside = trim_beside(ctx, args[1], stream.record(), trim);
+  if (const auto going = large_trim(ctx, *stream, stream.record(), trim)) {
+    const auto beside = trim_beside(ctx, args[1], stream.record(), *going, trim);
     if (!beside) return;
     gone = *beside;
     const auto rest = read_stream(ctx, args[1]);

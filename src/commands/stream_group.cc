@@ -113,7 +113,7 @@ void destroy(WriteContext& ctx, Args args) {
   if (!group) return ctx.reply.integer(0);
   // Consumers that wait are told.
   constexpr types::Touch kTold = types::Touch::kFed;
-  if (is_large_removal(stream.record(), group->consumers + group->pending)) {
+  if (is_large_removal(ctx, stream.record(), group->consumers + group->pending)) {
     const auto rest = leave_rest(
         ctx, args[2], stream.record(),
         [group = *group](types::KeyReader& keys, const types::Record& record,
@@ -150,7 +150,7 @@ void delconsumer(WriteContext& ctx, Args args) {
   if (!group) return;
   const auto consumer = stream->consumer(*group, args[4]);
   if (!consumer) return ctx.reply.integer(0);
-  if (is_large_removal(stream.record(), 2 * consumer->pending)) {
+  if (is_large_removal(ctx, stream.record(), 2 * consumer->pending)) {
     const auto rest = leave_rest(
         ctx, args[2], stream.record(),
         [group = *group, consumer = *consumer](types::KeyReader& keys, const types::Record& record,

@@ -92,7 +92,7 @@ void zrem(WriteContext& ctx, Args args) {
   auto set = open_zset(ctx, args[1]);
   if (!set) return;
   const auto removed = remove_named(
-      ctx, args, set, contract::kRemovedSingly,
+      ctx, args, set, contract::kRemovedSingly, zset_limits(ctx),
       [limits = zset_limits(ctx)](types::KeyReader& keys, const types::Record& record,
                                   const types::PutElement& put, const auto& is_gone) {
         return types::rest_of_sorted_set(

@@ -45,8 +45,28 @@ std::string item_of(double score, std::string_view member) {
 std::shared_ptr<data::SpillSort> take_many(WriteContext& ctx, std::string_view name,
                                            const Record& before, End end,
                                            const types::RankRange& ranks) {
+  const auto take = [db = ctx.db, name, ranks, end, limits = zset_limits(ctx)](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    constexpr size_t kPiece = 256;
+    types::SortedSetReader set(here.view.data(), here.before);
+    types::SortedSetWriter writer(here.keys, db, name, &here.before, limits);
+    std::vector<ScoredMember> piece;
+    bool is_too_much = false;
+    set.walk(ranks, end == End::kHighest, [&](std::string_view member, double score) {
+      here.taken.add(next_place(here.taken), item_of(score, member));
+      piece.push_back({.score = score, .member = std::string(member)});
+      if (piece.size() < kPiece) return true;
+      writer.remove(piece);
+      piece.clear();
+      is_too_much = here.is_too_much();
+      return !is_too_much;
+    });
+    if (is_too_much) return std::nullopt;
+    writer.remove(piece);
+    return data::TakenCount{.count = here.taken.size(), .left = writer.finish()};
+  };
   const auto rest =
-      leave_rest(ctx, name, before,
+      leave_rest(ctx, name, before, ranks.size(), take,
                  [ranks, end, limits = zset_limits(ctx)](
                      types::KeyReader& keys, const Record& record, const types::PutElement& put,
                      data::SpillSort& taken) {
@@ -89,7 +109,7 @@ std::optional<Taken> take(WriteContext& ctx, std::string_view name, types::Sorte
       end == End::kLowest ? types::RankRange{.first = 0, .end = count}
                           : types::RankRange{.first = set.size() - count, .end = set.size()};
   bool left = count < set.size();
-  bool is_large = is_large_removal(before, count);
+  bool is_large = is_large_removal(ctx, before, count);
   if (!is_large) {
     types::SortedSetWriter writer = zset_writer(ctx, name, &before);
     taken.few = read_members(set, writer, end, ranks);

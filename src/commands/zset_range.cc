@@ -270,8 +270,9 @@ void zlexcount(ReadContext& ctx, Args args) {
 }
 
 // Whether the writer does not remove these members itself.
-bool is_large_range(types::SortedSetReader& set, const Record& record, const RankRange& ranks) {
-  if (is_large_removal(record, ranks.size())) return true;
+bool is_large_range(const WriteContext& ctx, types::SortedSetReader& set, const Record& record,
+                    const RankRange& ranks) {
+  if (is_large_removal(ctx, record, ranks.size())) return true;
   if (ranks.size() == 1 || !set.is_large()) return false;
   uint64_t bytes = 0;
   set.walk(ranks, /*reverse=*/false, [&](std::string_view member, double) {
@@ -284,13 +285,25 @@ bool is_large_range(types::SortedSetReader& set, const Record& record, const Ran
 // False: return at once.
 bool remove_ranks(WriteContext& ctx, std::string_view key, types::SortedSetReader& set,
                   const Record& record, const RankRange& ranks) {
-  if (!is_large_range(set, record, ranks)) {
+  if (!is_large_range(ctx, set, record, ranks)) {
     types::SortedSetWriter writer = zset_writer(ctx, key, &record);
     writer.remove(ranks);
     return writer.finish();
   }
+  const auto take = [db = ctx.db, key, ranks, limits = zset_limits(ctx)](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    constexpr uint64_t kPiece = 256;
+    types::SortedSetWriter writer(here.keys, db, key, &here.before, limits);
+    for (uint64_t end = ranks.end; end > ranks.first;) {
+      const uint64_t begin = std::max(ranks.first, end - std::min(end, kPiece));
+      writer.remove(RankRange{.first = begin, .end = end});
+      end = begin;
+      if (here.is_too_much()) return std::nullopt;
+    }
+    return data::TakenCount{.count = ranks.size(), .left = writer.finish()};
+  };
   const auto rest = leave_rest(
-      ctx, key, record,
+      ctx, key, record, ranks.size(), take,
       [ranks, limits = zset_limits(ctx)](types::KeyReader& keys, const Record& from,
                                          const types::PutElement& put, data::SpillSort&) {
         return types::rest_of_sorted_set(keys.data(), from, limits, put,

@@ -43,8 +43,11 @@ inline constexpr uint64_t kAddedByWriter = 4096;
 inline constexpr uint64_t kScoredByWriter = 1024;  // a leaf of their order for each
 // What the pool has added to a collection is held, and put once more by the writer.
 inline constexpr uint64_t kRepeatedByWriter = 16'384;
-// Nor does it remove more than this, or a new one is left.
+// Nor does it remove more than this: the pool does, from a collection that is far larger, and the
+// writer repeats it; of others the rest becomes a new collection (commands/large_removal.h).
 inline constexpr uint64_t kRemovedByWriter = 4096;
+inline constexpr uint64_t kRemovalsRepeatedByWriter = 65'536;
+inline constexpr size_t kRemovalsRepeatedByWriterBytes = 8 << 20;
 // Nor elements of so many bytes; of members the order has as much again, some times over.
 inline constexpr uint64_t kPoppedBytesByWriter = 16 << 20;
 inline constexpr uint64_t kMemberBytesByWriter = 4 << 20;

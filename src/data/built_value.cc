@@ -157,6 +157,16 @@ std::optional<BuiltValue> link(contract::WriteContext& ctx, BuiltBeside& built) 
   return value;
 }
 
+std::optional<Rest> rest_of(contract::WriteContext& ctx, BuiltBeside& built) {
+  // What nobody needs stays garbage.
+  if (built.value.changes == 0 || built.value.size == 0) {
+    return Rest{.value = built.value, .taken = built.taken};
+  }
+  auto value = link(ctx, built);
+  if (!value) return std::nullopt;
+  return Rest{.value = std::move(*value), .taken = built.taken};
+}
+
 // A copy of a record's value, in `collection`, and its record.
 types::Record copy_into(BuiltCollection& collection, types::KeyReader& keys,
                         const types::Record& source) {
@@ -212,13 +222,38 @@ BuiltValue changed_value(Services& services, types::KeyReader& keys, int db, con
 }
 
 // Changes of a collection that were made in a sandbox, at a view.
-struct ChangedBeside : OfSources {
-  explicit ChangedBeside(Services& /*services*/) {}
-
+struct InSandbox {
   std::unique_ptr<Sandbox> sandbox;
   types::Record after;
+};
+struct ChangedBeside : OfSources, InSandbox {
+  explicit ChangedBeside(Services& /*services*/) {}
+
   Change change;
 };
+// Or too many to be held, and then the rest was built.
+struct TakenBeside : BuiltBeside, InSandbox {
+  using BuiltBeside::BuiltBeside;
+};
+
+std::unique_ptr<Sandbox> sandbox_of(types::KeyReader& view, Services& services) {
+  auto sandbox = std::make_unique<Sandbox>(services.store.engine(), view.data().snapshot(),
+                                           view.databases(), view.now_ms());
+  sandbox->keys().expire_as(view);
+  return sandbox;
+}
+
+// What came of the changes becomes the writer's, and the value of the key.
+void repeat(contract::WriteContext& ctx, std::string_view key, const types::Record& before,
+            const InSandbox& made) {
+  made.sandbox->overlay().each_element(
+      [&](Space space, std::string_view element, const std::string_view* record) {
+        record != nullptr ? ctx.keys.overlay().put(space, element, *record)
+                          : ctx.keys.overlay().remove(space, element);
+        if (space == Space::kOrder) types::follow_order(ctx.keys.orders(), element, record);
+      });
+  ctx.keys.store(ctx.db, key, &before, made.after.metadata());
+}
 
 // In the group; nothing, and nothing is done, when the elements have more bytes than this.
 std::optional<BuiltValue> build_within(size_t bytes_max, types::KeyWriter& keys,
@@ -290,30 +325,72 @@ std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string
 
 std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_view key,
                                     const types::Record& before, const Changes& changes) {
-  const auto made = make_beside<ChangedBeside>(
+  const auto made =
+      make_beside<ChangedBeside>(ctx, contract::Args(&key, 1), /*here=*/false,
+                                 [&services = ctx.data, db = ctx.db, name = std::string(key),
+                                  changes](types::KeyReader& keys, ChangedBeside& result) {
+                                   types::Record source;
+                                   if (!keys.peek(db, name, &source) || !changes.any(keys, source))
+                                     return;
+                                   result.sandbox = sandbox_of(keys, services);
+                                   types::KeyWriter& sandbox = result.sandbox->keys();
+                                   const Change change = changes.make(sandbox, &source, [] {});
+                                   if (change.changes != 0 && sandbox.peek(db, name, &result.after))
+                                     result.change = change;
+                                   if (sandbox.data().failed())
+                                     keys.data().latch_error(sandbox.data().error());
+                                 });
+  if (!made) return std::nullopt;
+  if (made->change.changes != 0) repeat(ctx, key, before, *made);
+  return made->change;
+}
+
+std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_view key,
+                                       const types::Record& before, const TakeElements& take,
+                                       const MakeRest& make) {
+  const auto made = make_beside<TakenBeside>(
       ctx, contract::Args(&key, 1), /*here=*/false,
-      [&services = ctx.data, db = ctx.db, name = std::string(key), changes](types::KeyReader& keys,
-                                                                            ChangedBeside& result) {
+      [&services = ctx.data, db = ctx.db, name = std::string(key), type = before.type(), take,
+       make](types::KeyReader& keys, TakenBeside& result) {
         types::Record source;
-        if (!keys.peek(db, name, &source) || !changes.any(keys, source)) return;
-        result.sandbox = std::make_unique<Sandbox>(services.store.engine(), keys.data().snapshot(),
-                                                   keys.databases(), keys.now_ms());
-        types::KeyWriter& sandbox = result.sandbox->keys();
-        sandbox.expire_as(keys);
-        const Change change = changes.make(sandbox, &source, [] {});
-        if (change.changes != 0 && sandbox.peek(db, name, &result.after)) result.change = change;
-        if (sandbox.data().failed()) keys.data().latch_error(sandbox.data().error());
+        // Otherwise the key has changed, and the command runs again.
+        if (!keys.peek(db, name, &source) || source.type() != type || !source.collection()) return;
+        result.sandbox = sandbox_of(keys, services);
+        storage::Overlay& held = result.sandbox->overlay();
+        const auto is_too_much = [&] {
+          return held.bytes() > contract::kRemovalsRepeatedByWriterBytes || held.failed();
+        };
+        const auto taken = take({.view = keys,
+                                 .keys = result.sandbox->keys(),
+                                 .before = source,
+                                 .taken = *result.taken,
+                                 .is_too_much = is_too_much});
+        if (held.failed()) return keys.data().latch_error(held.error());
+        if (taken) {
+          result.value = {.size = taken->left ? 1u : 0u, .changes = taken->count};
+          if (taken->left) result.sandbox->keys().peek(db, name, &result.after);
+        } else {
+          result.sandbox = nullptr;
+          result.taken = std::make_shared<SpillSort>(services);
+          result.value = make(keys, into(result.collection, keys), *result.taken);
+          result.collection.flush();
+          latch_failure(keys, result.collection.status());
+        }
+        latch_failure(keys, result.taken->finish());
       });
   if (!made) return std::nullopt;
-  if (made->change.changes == 0) return made->change;
-  made->sandbox->overlay().each_element(
-      [&](Space space, std::string_view element, const std::string_view* record) {
-        record != nullptr ? ctx.keys.overlay().put(space, element, *record)
-                          : ctx.keys.overlay().remove(space, element);
-        if (space == Space::kOrder) types::follow_order(ctx.keys.orders(), element, record);
-      });
-  ctx.keys.store(ctx.db, key, &before, made->after.metadata());
-  return made->change;
+  Rest rest{.value = made->value, .taken = made->taken};
+  if (made->sandbox == nullptr) {
+    auto linked = rest_of(ctx, *made);
+    if (!linked) return std::nullopt;
+    return RestOrTaken{.rest = std::move(*linked)};
+  }
+  if (rest.value.changes != 0 && rest.value.size == 0) {
+    ctx.keys.remove(ctx.db, key, before);
+  } else if (rest.value.changes != 0) {
+    repeat(ctx, key, before, *made);
+  }
+  return RestOrTaken{.rest = std::move(rest), .is_stored = true};
 }
 
 std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
@@ -323,14 +400,7 @@ std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sourc
                    [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort& taken) {
                      return make(keys, into(collection, keys), taken);
                    });
-  if (!built) return std::nullopt;
-  // What nobody needs stays garbage.
-  if (built->value.changes == 0 || built->value.size == 0) {
-    return Rest{.value = built->value, .taken = built->taken};
-  }
-  auto value = link(ctx, *built);
-  if (!value) return std::nullopt;
-  return Rest{.value = std::move(*value), .taken = built->taken};
+  return built ? rest_of(ctx, *built) : std::nullopt;
 }
 
 }  // namespace ingot::data

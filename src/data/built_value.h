@@ -50,6 +50,33 @@ using MakeRest = std::function<types::BuiltValue(types::KeyReader& keys,
 [[nodiscard]] std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
                                              const MakeRest& make);
 
+// The same where the collection is far larger than what goes: the elements are taken from it beside
+// the writer, which repeats what that comes to and stores the record. Only when they turn out to be
+// too many is the rest made, and nothing is stored.
+struct Taking {
+  types::KeyReader& view;  // as the collection was
+  types::KeyWriter& keys;  // where they are taken from it
+  const types::Record& before;
+  SpillSort& taken;
+  std::function<bool()> is_too_much;  // asked now and then: bounds the memory it takes
+};
+// How many elements went, and whether any is left. Nothing: they are too many.
+struct TakenCount {
+  uint64_t count = 0;
+  bool left = true;
+};
+using TakeElements = std::function<std::optional<TakenCount>(const Taking& here)>;
+struct RestOrTaken {
+  Rest rest;
+  bool is_stored = false;
+};
+// Requires a collection, and not ctx.in_place.
+[[nodiscard]] std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx,
+                                                     std::string_view key,
+                                                     const types::Record& before,
+                                                     const TakeElements& take,
+                                                     const MakeRest& make);
+
 // What a collection is, or becomes, by very many changes: always made beside the writer, in a copy
 // of it that nobody else sees.
 struct Change {

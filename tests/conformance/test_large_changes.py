@@ -7,6 +7,8 @@ from support.resp import Reply
 
 COUNT = 6000
 MOST = 5000
+LARGE = 12_000
+ENTRIES = 31_000
 
 
 def name(number):
@@ -20,8 +22,14 @@ FILLED = {
     "set": ["SADD", "set", *(name(n) for n in range(COUNT))],
     "hash": ["HSET", "hash", *(word for n in range(COUNT) for word in (name(n), b"v%d" % n))],
     "list": ["RPUSH", "list", *(name(n % 5000) for n in range(COUNT))],
-    # Much larger than what comes to it.
+    # Much larger than what comes to it, or goes.
     "large": ["ZADD", "large", *(word for n in range(30_000) for word in (b"%d" % (n // 3), name(n)))],
+    "largeset": ["SADD", "largeset", *(name(n) for n in range(LARGE))],
+    "largehash": ["HSET", "largehash", *(word for n in range(LARGE) for word in (name(n), b"v%d" % n))],
+    "largelist": ["RPUSH", "largelist", *(name(n % 5000) for n in range(LARGE))],
+    "largegapped": ["RPUSH", "largegapped", *(name(n % 5000) for n in range(LARGE))],
+    "largestream": None,
+    "wide": None,  # so that too many bytes go
     "gapped": ["RPUSH", "gapped", *(name(n % 5000) for n in range(COUNT))],
     "stream": None,
     "none": None,
@@ -85,7 +93,31 @@ CASES = [
     ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "b"]),  # the writer's own way
     ("stream", "", ["XGROUP", "DELCONSUMER", "k", "group", "none"]),
 ]
-# The same, for what is added. To see that the mode does not matter, every sixth is enough.
+REMOVALS = [
+    ("large", "", ["ZREMRANGEBYRANK", "k", "100", "5200"]),
+    ("large", "", ["ZREMRANGEBYRANK", "k", "0", "4999"]),
+    ("large", "", ["ZREMRANGEBYRANK", "k", "-5000", "-1"]),
+    ("large", "", ["ZREMRANGEBYSCORE", "k", "(10", "1900"]),
+    ("large", "", ["ZPOPMIN", "k", "5000"]),
+    ("large", "", ["ZPOPMAX", "k", "5000"]),
+    ("large", "", ["ZMPOP", "2", "none", "k", "MAX", "COUNT", "5999"]),
+    ("large", "", ["ZREM", "k", "none", *NAMES]),
+    ("large", "", ["ZREM", "k", *(b"none%d" % n for n in range(MOST))]),
+    ("wide", "", ["ZPOPMAX", "k", "5000"]),
+    ("largeset", "", ["SREM", "k", "none", *NAMES, *NAMES[:9]]),
+    ("largeset", "", ["SREM", "k", *(b"none%d" % n for n in range(MOST))]),
+    ("largehash", "", ["HDEL", "k", "none", *NAMES, *NAMES[:9]]),
+    ("largelist", "", ["LTRIM", "k", "3000", "-3000"]),
+    ("largelist", "", ["LPOP", "k", "5000"]),
+    ("largelist", "", ["LMPOP", "1", "k", "RIGHT", "COUNT", "5000"]),
+    ("largegapped", "", ["LTRIM", "k", "3000", "-3000"]),
+    ("largegapped", "", ["LPOP", "k", "5000"]),
+    ("largegapped", "", ["RPOP", "k", "5000"]),
+    ("largestream", "", ["XTRIM", "k", "MAXLEN", "20900"]),
+    ("largestream", "", ["XTRIM", "k", "MINID", "10020-0"]),
+    ("largestream", "", ["XADD", "k", "MAXLEN", "20900", "99999-1", "f", "v"]),
+]
+# The same, for what is added. To see that the mode does not matter, every third and sixth is enough.
 ADDITIONS = [
     ("set", "", ["SADD", "k", *NAMES, *NAMES]),
     ("set", "", ["SADD", "k", *NEW, *NAMES, *NEW]),
@@ -139,6 +171,10 @@ AFTERWARDS = {
 }  # fmt: skip
 AFTERWARDS["lexset"] = AFTERWARDS["large"] = AFTERWARDS["zset"]
 AFTERWARDS["gapped"] = AFTERWARDS["list"]
+AFTERWARDS |= {"large" + kind: AFTERWARDS[kind] for kind in ("set", "hash", "list", "gapped", "stream")}
+AFTERWARDS["wide"] = AFTERWARDS["large"]
+for kind in (kind for kind in FILLED if kind.startswith(("large", "wide"))):  # its digest tells as much
+    AFTERWARDS[kind] = [line for line in AFTERWARDS[kind] if line[0] not in ("ZRANGE", "LRANGE", "XRANGE")]
 # Whatever was made where there was nothing.
 AFTERWARDS["none"] = [["SADD", "k", "x", "new000001"], ["SCARD", "k"], ["SISMEMBER", "k", "new000001"],
                       ["HSET", "k", "x", "1"], ["HGET", "k", "new000001"], ["HLEN", "k"],
@@ -151,13 +187,19 @@ def fill(pair):
     for server in pair.servers:
         with server.client(timeout=60) as client:
             lines = [words for words in FILLED.values() if words]
-            lines += [["LINSERT", "gapped", "AFTER", name(n), "between"] for n in range(0, 1000, 90)]
-            lines += [["XADD", "stream", f"{n}-1", "f", b"v%d" % n] for n in range(1, COUNT)]
-            lines += [["XGROUP", "CREATE", "stream", each, "0"] for each in ("group", "other")]
-            lines += [["XREADGROUP", "GROUP", "group", "a", "COUNT", "5000", "STREAMS", "stream", ">"],
-                      ["XREADGROUP", "GROUP", "group", "b", "COUNT", "500", "STREAMS", "stream", ">"],
-                      ["XREADGROUP", "GROUP", "other", "c", "COUNT", "5", "STREAMS", "stream", ">"]]  # fmt: skip
-            assert not any(reply.is_error() for reply in client.pipeline(lines))
+            for key in ("gapped", "largegapped"):
+                lines += [["LINSERT", key, "AFTER", name(n), "between"] for n in range(0, 1000, 90)]
+            for key, entries in (("stream", COUNT), ("largestream", ENTRIES)):
+                lines += [["XADD", key, f"{n}-1", "f", b"v%d" % n] for n in range(1, entries)]
+                lines += [["XGROUP", "CREATE", key, each, "0"] for each in ("group", "other")]
+                lines += [["XREADGROUP", "GROUP", "group", "a", "COUNT", "5000", "STREAMS", key, ">"],
+                          ["XREADGROUP", "GROUP", "group", "b", "COUNT", "500", "STREAMS", key, ">"],
+                          ["XREADGROUP", "GROUP", "other", "c", "COUNT", "5", "STREAMS", key, ">"]]  # fmt: skip
+            for first in range(0, 11_000, 1000):
+                members = range(first, first + 1000)
+                lines.append(["ZADD", "wide", *(word for n in members for word in (b"%d" % (n // 3), name(n) + b"x" * 2000))])
+            replies = client.pipeline(lines)
+            assert not any(reply.is_error() for reply in replies), [reply for reply in replies if reply.is_error()][:3]
 
 
 @pytest.mark.parametrize("mode", ["alone", "expires-resp3", "transaction"])
@@ -165,7 +207,8 @@ def test_large_changes(pair, mode):
     protocol = 3 if mode == "expires-resp3" else 2
     wrap = mode == "transaction"
     fill(pair)
-    for kind, how, command in CASES + (ADDITIONS if mode == "alone" else ADDITIONS[::6]):
+    cases = CASES + (ADDITIONS + REMOVALS if mode == "alone" else ADDITIONS[::6] + REMOVALS[::3])
+    for kind, how, command in cases:
         before = [["DEL", "k"], ["COPY", kind, "k", "REPLACE"]]
         if mode == "expires-resp3":
             before.append(["EXPIRE", "k", "5000"])
@@ -190,6 +233,22 @@ def test_large_changes(pair, mode):
                 assert redis == ingot, (what, line, str(redis)[:300], str(ingot)[:300])
 
 
+def test_removals_from_what_the_transaction_has_changed(pair):
+    changes = {"large": ["ZADD", "k", "1", "new"], "wide": ["ZADD", "k", "1", "new"], "largeset": ["SADD", "k", "new"],
+               "largehash": ["HSET", "k", "new", "v"], "largelist": ["LPUSH", "k", "new"],
+               "largegapped": ["RPUSH", "k", "new"], "largestream": ["XADD", "k", "90000-1", "f", "v"]}  # fmt: skip
+    fill(pair)
+    for kind, _, command in REMOVALS:
+        lines = [["DEL", "k"], ["COPY", kind, "k"], ["MULTI"], changes[kind], command, changes[kind][:-1] + ["newer"], ["EXEC"]]
+        replies = []
+        for server in pair.servers:
+            with server.client(timeout=30) as client:
+                replies.append(client.pipeline(lines)[-1])
+        assert replies[0] == replies[1], (kind, command[:5], str(replies)[:300])
+        digests = pair.both("DEBUG", "DIGEST-VALUE", "k")
+        assert digests[0] == digests[1], (kind, command[:5])
+
+
 @pytest.mark.parametrize("first", ["DEL", "RENAME", "SET", "itself"])
 def test_additions_to_what_the_transaction_has_changed(pair, first):
     fill(pair)
@@ -209,19 +268,19 @@ def test_additions_to_what_the_transaction_has_changed(pair, first):
     assert digests[0] == digests[1]
 
 
-@pytest.mark.parametrize("count", [200, 3000, 4500, 5999])
-def test_members_taken_at_random(pair, count):
+@pytest.mark.parametrize("key, size, count", [("set", COUNT, count) for count in (200, 3000, 4500, 5999)] + [("largeset", LARGE, 5000)])
+def test_members_taken_at_random(pair, key, size, count):
     fill(pair)
-    members = {name(number) for number in range(COUNT)}
+    members = {name(number) for number in range(size)}
     with pair.servers[1].client(timeout=30) as client:
-        reply = client.call("SPOP", "set", count)
+        reply = client.call("SPOP", key, count)
         taken = [each.value for each in reply.value]
-        left = [each.value for each in client.call("SMEMBERS", "set").value]
+        left = [each.value for each in client.call("SMEMBERS", key).value]
         assert reply.kind == "array" and len(taken) == count
-        assert set(taken) | set(left) == members and len(taken) + len(left) == COUNT
-        assert client.call("SCARD", "set") == Reply("integer", COUNT - count)
+        assert set(taken) | set(left) == members and len(taken) + len(left) == size
+        assert client.call("SCARD", key) == Reply("integer", size - count)
         # Not those that happen to stand first.
-        assert abs(sum(int(each[1:]) for each in taken) / count - COUNT / 2) < COUNT * 0.1
+        assert abs(sum(int(each[1:]) for each in taken) / count - size / 2) < size * 0.1
 
 
 @pytest.mark.parametrize("count", [1, 7, 100])
