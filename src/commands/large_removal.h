@@ -65,15 +65,20 @@ std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args 
     removed.left = writer.finish();
     return removed;
   };
-  const auto rest = leave_rest(
-      ctx, args[1], opened.record(), names.size(), take,
-      [names, rest_without](types::KeyReader& keys, const types::Record& record,
-                            const types::PutElement& put, data::SpillSort&) {
-        WordPlaces gone({.all = names});
-        for (uint32_t i = 0; i < names.size(); ++i) gone.insert(i);
-        return rest_without(keys, record, put,
-                            [&](std::string_view name) { return gone.find(name).has_value(); });
-      });
+  const auto rest_of = [names, rest_without](types::KeyReader& keys, const types::Record& record,
+                                             const types::PutElement& put, data::SpillSort&) {
+    WordPlaces gone({.all = names});
+    for (uint32_t i = 0; i < names.size(); ++i) gone.insert(i);
+    return rest_without(keys, record, put,
+                        [&](std::string_view name) { return gone.find(name).has_value(); });
+  };
+  // Each that is taken may be a read of the disk, where a walk reads many at once.
+  constexpr uint64_t kWalkedForOne = 8;
+  const bool is_walked = names.size() > contract::kRepeatedByWriter ||
+                         opened.record().collection()->count <= kWalkedForOne * names.size();
+  const auto rest = is_walked
+                        ? leave_rest(ctx, args[1], opened.record(), rest_of)
+                        : leave_rest(ctx, args[1], opened.record(), names.size(), take, rest_of);
   if (!rest) return {};
   return Removed{.count = rest->value.changes, .left = rest->value.size != 0};
 }
