@@ -22,17 +22,14 @@ bool is_rest_little(const Record& record, uint64_t elements) {
   return record.collection()->count <= rewritten * elements;
 }
 
-data::MakeRest rest_at(int db, std::string_view key, storage::ValueType type,
-                       const RestOf& rest_of) {
-  return [db, name = std::string(key), type, rest_of](types::KeyReader& keys,
-                                                      const types::PutElement& put,
-                                                      data::SpillSort& taken) -> types::BuiltValue {
-    Record record;
-    const bool found = keys.peek(db, name, &record);
-    // Otherwise the key has changed, and the command runs again.
-    const bool fits = found && record.type() == type && record.collection();
-    return fits ? rest_of(keys, record, put, taken) : types::BuiltValue{};
-  };
+data::MakeRest rest_at(int db, std::string_view key, const RestOf& rest_of) {
+  return
+      [db, name = std::string(key), rest_of](types::KeyReader& keys, const types::PutElement& put,
+                                             data::SpillSort& taken) -> types::BuiltValue {
+        Record record;
+        const bool found = keys.peek(db, name, &record);
+        return found ? rest_of(keys, record, put, taken) : types::BuiltValue{};
+      };
 }
 
 void store_rest(contract::WriteContext& ctx, std::string_view key, const Record& before,
@@ -57,8 +54,7 @@ bool is_large_removal(const contract::WriteContext& ctx, const Record& record, u
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
                                      const Record& before, const RestOf& rest_of,
                                      types::Touch touch) {
-  auto rest =
-      data::build_rest(ctx, contract::Args(&key, 1), rest_at(ctx.db, key, before.type(), rest_of));
+  auto rest = data::build_rest(ctx, contract::Args(&key, 1), rest_at(ctx.db, key, rest_of));
   if (rest) store_rest(ctx, key, before, rest->value, touch);
   return rest;
 }
@@ -70,8 +66,7 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
       is_rest_little(before, elements)) {
     return leave_rest(ctx, key, before, rest_of);
   }
-  auto made =
-      data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, before.type(), rest_of));
+  auto made = data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, rest_of));
   if (!made) return std::nullopt;
   if (!made->is_stored) store_rest(ctx, key, before, made->rest.value, types::Touch::kModified);
   return std::move(made->rest);

@@ -1,6 +1,7 @@
 // Making values in the group or beside it, and linking the latter.
 #include "src/data/built_value.h"
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -95,26 +96,33 @@ struct OfSources : contract::PoolResult {
   Names source_states;
 };
 
+enum class Of : uint8_t {
+  kView,    // whatever the sources are then
+  kAsSeen,  // only while they are as the writer has just found them: the command counts on that
+};
+
 // `fill` makes the result, which begins as Result(services). Not at all where a transaction has
 // made another collection of a source, which no view shows.
 template <typename Result>
 std::shared_ptr<Result> make_beside(
-    contract::WriteContext& ctx, contract::Args sources, bool here,
+    contract::WriteContext& ctx, contract::Args sources, Of of, bool here,
     const std::function<void(types::KeyReader& keys, Result& result)>& fill) {
   const Names names(sources.begin(), sources.end());
   const bool in_transaction = !ctx.may_block;
-  const Names expected = in_transaction ? states(ctx.keys, ctx.db, names) : Names();
+  const bool is_as_seen = in_transaction || of == Of::kAsSeen;
+  const Names seen = is_as_seen ? states(ctx.keys, ctx.db, names) : Names();
   // They changed while it was made: not a second time.
   if (ctx.earlier) ctx.hold({});
   return ctx.from_pool<Result>(
       [&](const Result& result) {
         return result.is_made && result.source_states == states(ctx.keys, ctx.db, names);
       },
-      [&services = ctx.data, db = ctx.db, names, expected, fill](types::KeyReader& view) {
-        SourcesOfTransaction keys(view, db, names, expected);
+      [&services = ctx.data, db = ctx.db, names, seen, in_transaction, is_as_seen,
+       fill](types::KeyReader& view) {
+        SourcesOfTransaction keys(view, db, names, in_transaction ? seen : Names());
         auto result = std::make_shared<Result>(services);
         result->source_states = states(keys, db, names);
-        result->is_made = expected.empty() || expected == result->source_states;
+        result->is_made = !is_as_seen || seen == result->source_states;
         if (result->is_made) fill(keys, *result);
         return result;
       },
@@ -135,9 +143,9 @@ struct BuiltBeside : OfSources {
 using Build = std::function<BuiltValue(types::KeyReader& keys, BuiltCollection& collection,
                                        SpillSort& taken)>;
 
-std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Recipe& recipe,
+std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Recipe& recipe, Of of,
                                           const Build& build) {
-  return make_beside<BuiltBeside>(ctx, recipe.sources, ctx.in_place || recipe.by_writer,
+  return make_beside<BuiltBeside>(ctx, recipe.sources, of, ctx.in_place || recipe.by_writer,
                                   [build](types::KeyReader& keys, BuiltBeside& built) {
                                     built.value = build(keys, built.collection, *built.taken);
                                     built.collection.flush();
@@ -301,11 +309,12 @@ std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe&
     if (value) return value;
   }
   if (recipe.holds) ctx.hold(*recipe.holds);
-  const auto built = build_beside(
-      ctx, recipe, [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
-        collection.leave_room();
-        return make(keys, into(collection, keys));
-      });
+  const auto built =
+      build_beside(ctx, recipe, Of::kView,
+                   [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
+                     collection.leave_room();
+                     return make(keys, into(collection, keys));
+                   });
   return built ? link(ctx, *built) : std::nullopt;
 }
 
@@ -313,7 +322,7 @@ std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string
                                         const Changes& changes) {
   const contract::Args sources(&key, 1);
   const auto built =
-      build_beside(ctx, {.sources = sources, .is_large = true},
+      build_beside(ctx, {.sources = sources, .is_large = true}, Of::kView,
                    [&services = ctx.data, db = ctx.db, name = std::string(key), changes](
                        types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
                      collection.leave_room();
@@ -326,7 +335,7 @@ std::optional<BuiltValue> build_changed(contract::WriteContext& ctx, std::string
 std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_view key,
                                     const types::Record& before, const Changes& changes) {
   const auto made =
-      make_beside<ChangedBeside>(ctx, contract::Args(&key, 1), /*here=*/false,
+      make_beside<ChangedBeside>(ctx, contract::Args(&key, 1), Of::kView, /*here=*/false,
                                  [&services = ctx.data, db = ctx.db, name = std::string(key),
                                   changes](types::KeyReader& keys, ChangedBeside& result) {
                                    types::Record source;
@@ -349,12 +358,11 @@ std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_
                                        const types::Record& before, const TakeElements& take,
                                        const MakeRest& make) {
   const auto made = make_beside<TakenBeside>(
-      ctx, contract::Args(&key, 1), /*here=*/false,
-      [&services = ctx.data, db = ctx.db, name = std::string(key), type = before.type(), take,
-       make](types::KeyReader& keys, TakenBeside& result) {
+      ctx, contract::Args(&key, 1), Of::kAsSeen, /*here=*/false,
+      [&services = ctx.data, db = ctx.db, name = std::string(key), take, make](
+          types::KeyReader& keys, TakenBeside& result) {
         types::Record source;
-        // Otherwise the key has changed, and the command runs again.
-        if (!keys.peek(db, name, &source) || source.type() != type || !source.collection()) return;
+        if (!keys.peek(db, name, &source)) return;
         result.sandbox = sandbox_of(keys, services);
         storage::Overlay& held = result.sandbox->overlay();
         const auto is_too_much = [&] {
@@ -396,7 +404,7 @@ std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_
 std::optional<Rest> build_rest(contract::WriteContext& ctx, contract::Args sources,
                                const MakeRest& make) {
   const auto built =
-      build_beside(ctx, {.sources = sources, .is_large = true},
+      build_beside(ctx, {.sources = sources, .is_large = true}, Of::kAsSeen,
                    [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort& taken) {
                      return make(keys, into(collection, keys), taken);
                    });

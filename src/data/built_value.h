@@ -40,7 +40,8 @@ struct Recipe {
                                                            const MakeValue& make);
 
 // What is left of a collection that very many elements are taken from: always made beside the
-// writer. `taken` sorts what the command answers, or needs to know.
+// writer, of what the writer has just found there. `taken` sorts what the command answers, or needs
+// to know.
 struct Rest {
   types::BuiltValue value;
   std::shared_ptr<SpillSort> taken;

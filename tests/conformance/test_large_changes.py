@@ -1,9 +1,12 @@
 """Commands that add thousands of elements to a collection, take as many from one, or look for one among
 thousands: what they answer, what they leave, alone and inside a transaction, and that it can be changed further."""
 
+import contextlib
+
 import pytest
 from compare import compare
 from support.resp import Reply
+from support.servers import self_check
 
 COUNT = 6000
 MOST = 5000
@@ -324,3 +327,33 @@ def test_what_a_script_takes_it_gets(pair, wrap, count):
             assert reply.kind == "array", (kind, reply)
             replies.append((len(reply.value), len({each.value for each in reply.value}), size) if kind == "set" else (reply, size))
         assert replies[0] == replies[1], (kind, str(replies)[:300])
+
+
+TAKERS = {
+    "list": (["LPOP", "k", MOST], ["RPOP", "k", MOST], ["LTRIM", "k", MOST, -1]),
+    "zset": (["ZPOPMIN", "k", MOST], ["ZPOPMAX", "k", MOST], ["ZREMRANGEBYRANK", "k", 0, MOST - 1]),
+    "set": (["SPOP", "k", MOST], ["SPOP", "k", MOST], ["SPOP", "k", MOST]),
+}
+
+
+@pytest.mark.parametrize("kind", TAKERS)
+def test_several_take_from_one(empty_pair, kind):
+    """Each finds as many as it wants, and fewer when it is its turn."""
+    server = empty_pair.servers[1]
+    with contextlib.ExitStack() as stack:
+        if not self_check():  # the pool sees what those before have left
+            threads = empty_pair.admins[1].call("CONFIG", "GET", "reader-threads").value[1].value
+            assert empty_pair.admins[1].call("CONFIG", "SET", "reader-threads", 1).value == b"OK"
+            stack.callback(empty_pair.admins[1].call, "CONFIG", "SET", "reader-threads", threads)
+        clients = [stack.enter_context(server.client(timeout=60)) for _ in range(9)]
+        command = {"list": "RPUSH", "zset": "ZADD", "set": "SADD"}[kind]
+        for size in (2 * LARGE, COUNT, 2 * LARGE, 2 * COUNT):
+            words = [word for n in range(size) for word in ((n, name(n)) if kind == "zset" else (name(n),))]
+            clients[0].call(command, "k", *words)
+            for number, client in enumerate(clients):
+                client.send(*TAKERS[kind][number // 3])
+            replies = [client.read() for client in clients]
+            assert not any(reply.is_error() for reply in replies), [reply for reply in replies if reply.is_error()][:1]
+            taken = [each.value for reply in replies if isinstance(reply.value, list) for each in reply.value if each.value.startswith(b"e")]
+            assert len(taken) == len(set(taken))
+            assert clients[0].call("EXISTS", "k").value == 0
