@@ -129,7 +129,7 @@ bool splice_value(WriteContext& ctx, std::string_view key, const Record* before,
     return true;
   }
   const auto built = data::build_value(
-      ctx, {.sources = {&key, 1}, .is_large = true},
+      ctx, {.sources = {&key, 1}, .is_large = true, .is_as_seen = true},  // `offset` may be its end
       [argument = ctx.argument->shared_from_this(), db = ctx.db, name = std::string(key), offset](
           types::KeyReader& keys, const types::PutElement& put) {
         Record base;

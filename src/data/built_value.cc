@@ -310,7 +310,7 @@ std::optional<BuiltValue> build_value(contract::WriteContext& ctx, const Recipe&
   }
   if (recipe.holds) ctx.hold(*recipe.holds);
   const auto built =
-      build_beside(ctx, recipe, Of::kView,
+      build_beside(ctx, recipe, recipe.is_as_seen ? Of::kAsSeen : Of::kView,
                    [make](types::KeyReader& keys, BuiltCollection& collection, SpillSort&) {
                      collection.leave_room();
                      return make(keys, into(collection, keys));

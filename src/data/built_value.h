@@ -29,6 +29,8 @@ struct Recipe {
   // the group is made a second time, there.
   bool is_large = false;
   bool by_writer = false;  // all the same: `sources` are not all that decides
+  // It counts on what the writer has just found of the sources: it is made of nothing else.
+  bool is_as_seen = false;
   // For WriteContext::hold(), when it is made beside the writer.
   std::optional<std::vector<std::string>> holds = {};
 };

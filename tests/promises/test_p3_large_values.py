@@ -1,6 +1,7 @@
 """P3 for values that no one holds whole: a streamed reply, a staged argument and a result that is
 built beside the writer show one state, whatever happens to the value meanwhile."""
 
+import contextlib
 import time
 
 from harness import MB, OK, Crew, ingot
@@ -91,3 +92,17 @@ def test_results_built_beside_the_writer_lose_no_change(engine):
         for number in (0, 31, 63):
             part = client.call("GETRANGE", "copy", number * MB, number * MB + MB - 1)
             assert part.value == block(number)
+
+
+def test_several_large_appends_lose_nothing(engine):
+    """One that waited for the pool was built onto where the string had ended before it came to the others."""
+    with ingot(engine, reader_threads=1) as server, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(server.client(timeout=60)) for _ in range(4)]
+        for _ in range(4):
+            assert clients[0].call("SET", "large", b"0" * (8 * MB)) == OK
+            for number, client in enumerate(clients):
+                client.send("APPEND", "large", b"%d" % (number + 1) * (5 * MB))
+            lengths = sorted(client.read().value // MB for client in clients)
+            assert lengths == [13, 18, 23, 28]
+            value = clients[0].call("GET", "large").value
+            assert len(value) == 28 * MB and {value.count(b"%d" % number) for number in range(1, 5)} == {5 * MB}
