@@ -1,6 +1,7 @@
 // Sessions, writer and reader pool together, in process: order, transactions, expiry by a manual
 // clock, cache misses in the writer, and many clients at a time.
 #include <catch2/catch.hpp>
+#include <set>
 #include <thread>
 
 #include "storage/codec.h"
@@ -264,6 +265,32 @@ TEST_CASE("a large value is built beside the writer, and linked", "[exec]") {
   CHECK(client.run({"SUNIONSTORE", "u", "s", "t"}) == ":3000\r\n");
   CHECK(built == 2);
   CHECK(client.pipeline({{"DBSIZE"}, {"COPY", "s", "t"}}) == ":3\r\n:0\r\n");
+}
+
+TEST_CASE("few of very many are taken from where they are", "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  InProcessClient::Line set = {"SADD", "s"}, list = {"RPUSH", "l"}, sorted = {"ZADD", "z"};
+  for (int i = 0; i < 12'000; ++i) {
+    set.push_back(std::to_string(i));
+    list.push_back(std::to_string(i));
+    sorted.insert(sorted.end(), {std::to_string(i), std::to_string(i)});
+  }
+  client.pipeline({set, list, sorted});
+  const auto collections = [&] {
+    std::set<std::string> ids;
+    const auto cursor = server.services().data.store.engine().new_cursor(storage::Space::kData, {});
+    for (cursor->seek({}); cursor->valid(); cursor->next()) {
+      ids.emplace(cursor->key().substr(0, storage::collection_begin(1).size()));
+    }
+    return ids;
+  };
+  const std::set<std::string> before = collections();
+  REQUIRE(before.size() == 3);
+  client.pipeline({{"SPOP", "s", "5000"}, {"LPOP", "l", "5000"}, {"ZPOPMIN", "z", "5000"}});
+  CHECK(collections() == before);
+  CHECK(client.pipeline({{"SCARD", "s"}, {"LLEN", "l"}, {"ZCARD", "z"}}) ==
+        ":7000\r\n:7000\r\n:7000\r\n");
 }
 
 TEST_CASE("what only a transaction has is built in its place", "[exec]") {
