@@ -226,8 +226,9 @@ TEST_CASE("rdb: damaged payloads are refused or read, never more", "[rdb]") {
   }
 }
 
-TEST_CASE("rdb: LZF gives back what it was given", "[rdb]") {
+TEST_CASE("rdb: LZF gives back what it was given, whatever it was given before", "[rdb]") {
   std::mt19937 random(7);
+  std::string text_before, packed_before;
   for (int i = 0; i < 2000; ++i) {
     std::string text(random() % 3000, 'a');
     const unsigned letters = 1 + random() % 40;
@@ -239,6 +240,13 @@ TEST_CASE("rdb: LZF gives back what it was given", "[rdb]") {
     REQUIRE(unpacked == text);
     REQUIRE_FALSE(lzf_decompress(packed, text.size() + 1, &unpacked));
     REQUIRE_FALSE(lzf_decompress(packed, text.size() - 1, &unpacked));
+    if (!text_before.empty()) {
+      std::string again;
+      REQUIRE(lzf_compress(text_before, text_before.size(), &again));
+      REQUIRE(again == packed_before);
+    }
+    text_before = text;
+    packed_before = packed;
   }
 }
 

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace ingot::types::rdb {
 
@@ -15,22 +19,73 @@ constexpr size_t kLiteralsMax = 1 << 5;
 // near the end of the input becomes, so it must be Redis' number.
 constexpr size_t kEagerBytes = 16;
 
-// Where each hash of three bytes was last seen; 0 also stands for never, so that the very first
-// position is never found again.
+// Where each hash of three bytes was last seen in the input at hand. What it keeps of inputs before
+// lies below `base_` and counts as never seen, so that it is not cleared for each: most inputs are
+// far smaller than the table. The very first position is never found again, either.
 class SeenTable {
  public:
-  // Replaces the position kept for the three bytes at `at` and answers the one before.
+  void begin(size_t bytes) {
+    base_ += bytes_before_;
+    if (bytes > UINT32_MAX - base_) {
+      slots_.fill(0);
+      base_ = 0;
+    }
+    bytes_before_ = static_cast<uint32_t>(bytes);
+  }
+
+  // Replaces the position kept for the three bytes at `at` and answers the one before, or 0.
   size_t exchange(std::string_view in, size_t at) {
     const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(in[i])); };
     const uint32_t three = byte(at) << 16 | byte(at + 1) << 8 | byte(at + 2);
     uint32_t& slot = slots_[((three >> 8) - three * 5) & 0xffff];
-    const size_t before = slot;
-    slot = static_cast<uint32_t>(at);
+    const size_t before = slot > base_ ? slot - base_ : 0;
+    slot = base_ + static_cast<uint32_t>(at);
     return before;
   }
 
  private:
   std::array<uint32_t, 1 << 16> slots_{};
+  uint32_t base_ = 0;
+  uint32_t bytes_before_ = 0;
+};
+
+// A table that no other thread uses meanwhile. A few are kept for the next: to ask the system for
+// one each time takes longer than to compress a short string.
+class BorrowedTable {
+ public:
+  explicit BorrowedTable(size_t bytes) : table_(take()) { table_->begin(bytes); }
+  ~BorrowedTable() {
+    std::lock_guard lock(kept().mutex);
+    if (kept().tables.size() < kKeptMax) kept().tables.push_back(std::move(table_));
+  }
+  BorrowedTable(const BorrowedTable&) = delete;
+  BorrowedTable& operator=(const BorrowedTable&) = delete;
+
+  SeenTable* operator->() const { return table_.get(); }
+
+ private:
+  static constexpr size_t kKeptMax = 4;  // of 256 KB
+  struct Kept {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<SeenTable>> tables;
+  };
+  static Kept& kept() {
+    static Kept kept;
+    return kept;
+  }
+  static std::unique_ptr<SeenTable> take() {
+    {
+      std::lock_guard lock(kept().mutex);
+      if (auto& tables = kept().tables; !tables.empty()) {
+        auto table = std::move(tables.back());
+        tables.pop_back();
+        return table;
+      }
+    }
+    return std::make_unique<SeenTable>();
+  }
+
+  std::unique_ptr<SeenTable> table_;
 };
 
 size_t match_length(std::string_view in, size_t earlier, size_t at) {
@@ -99,7 +154,7 @@ class Pieces {
 
 bool lzf_compress(std::string_view in, size_t bytes_max, std::string* out) {
   if (in.size() < 3 || bytes_max == 0) return false;
-  const auto seen = std::make_unique<SeenTable>();
+  const BorrowedTable seen(in.size());
   Pieces pieces(bytes_max, out);
   const size_t last = in.size() - 2;
   size_t at = 0;
