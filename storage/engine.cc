@@ -45,10 +45,11 @@ Status Engine::compact_all(std::atomic<bool>& stop) {
 
 Status Engine::try_resume() {
   if (health() == Health::kUndecided) return trouble();
+  const uint64_t failures = failures_;
   Status status = do_try_resume();
   if (!status.ok()) return note(std::move(status));
   std::lock_guard lock(trouble_mutex_);
-  if (health_ == Health::kUndecided) return trouble_;
+  if (health_ == Health::kUndecided || failures_ != failures) return trouble_;
   health_ = Health::kHealthy;
   trouble_ = Status();
   return {};
@@ -66,7 +67,9 @@ Status Engine::note(Status status) {
   if (status.code() == Code::kIo || status.code() == Code::kCorruption) worse = Health::kUndecided;
   {
     std::lock_guard lock(trouble_mutex_);
-    if (worse == Health::kHealthy || worse == health_) return status;
+    if (worse == Health::kHealthy) return status;
+    ++failures_;
+    if (worse == health_) return status;
     if (worse < health_) return trouble_;
     health_ = worse;
     trouble_ = status;

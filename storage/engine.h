@@ -290,6 +290,9 @@ class Engine {
   std::atomic<Health> health_{Health::kHealthy};  // changed under trouble_mutex_
   mutable std::mutex trouble_mutex_;
   Status trouble_;  // guarded by trouble_mutex_
+  // How many were noted; changed under trouble_mutex_. One that comes while try_resume() looks is
+  // not healed by that.
+  std::atomic<uint64_t> failures_ = 0;
 };
 
 using OpenResult = std::pair<std::unique_ptr<Engine>, Status>;

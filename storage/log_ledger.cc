@@ -189,6 +189,12 @@ void LogLedger::take_room(Log& before, Log& log) {
 }
 
 Status LogLedger::before_append(Log& log) {
+  Status status = make_appendable(log);
+  if (!status.ok()) tear(log);
+  return status;
+}
+
+Status LogLedger::make_appendable(Log& log) {
   if (log.begun) return {};
   std::vector<std::shared_ptr<Log>> before = logs();
   std::erase_if(before, [&](const auto& each) { return each->number >= log.number; });
@@ -200,10 +206,7 @@ Status LogLedger::before_append(Log& log) {
       if (status.ok() && each->ragged) status = {Status::Code::kIo, "cannot cut a torn log"};
     }
     if (status.ok()) status = mark();
-    if (!status.ok()) {
-      tear(log);
-      return status;
-    }
+    if (!status.ok()) return status;
   }
   log.begun = true;
   call_settler();
@@ -343,6 +346,9 @@ void LogLedger::settle() {
 }
 
 Status LogLedger::make_room(uint64_t bytes) {
+  if (const auto all = logs(); !all.empty() && !all.back()->torn) {
+    if (Status status = make_appendable(*all.back()); !status.ok()) return status;
+  }
   std::lock_guard lock(mutex_);
   if (!logs_.empty()) {
     Log& log = *logs_.back();

@@ -122,8 +122,9 @@ class LogLedger {
   // Every log. One that failed is never tried again, and fails for good: what the system could not
   // write it may have dropped, and the next sync would know nothing of that.
   Status sync();
-  // Before a write of so many bytes: kNoSpace when the disk has no room for them in the newest log.
-  // Else the room is promised to this write, until release_room() with the same number.
+  // Before a write of so many bytes: kNoSpace when the disk has no room for them in the newest log,
+  // or for what before_append() would write, or another failure of that. Else the room is promised
+  // to this write, until release_room() with the same number.
   Status make_room(uint64_t bytes);
   void release_room(uint64_t bytes);
   Status probe_room();  // for a small write, which does not come
@@ -137,6 +138,7 @@ class LogLedger {
  private:
   std::vector<std::shared_ptr<Log>> logs() const;
   void take_room(Log& before, Log& log);  // under mutex_
+  Status make_appendable(Log& log);
   bool link(const std::vector<std::shared_ptr<Log>>& before, Log& log);
   Status name(const std::vector<std::shared_ptr<Log>>& logs);
   Status sync_locked(Log& log);  // under sync_mutex_

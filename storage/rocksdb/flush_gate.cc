@@ -10,9 +10,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kWriteWait{20};
 constexpr std::chrono::milliseconds kWakeInterval{100};
+constexpr std::chrono::seconds kBeginWait{1};
 
 // What this thread has been given to run, always of one pool.
 thread_local std::optional<rocksdb::Env::Priority> pool_of_thread;
+thread_local bool thread_passes = false;  // between the gate and the begin of its flush
 
 class GatedEnv : public rocksdb::EnvWrapper {
  public:
@@ -45,6 +47,7 @@ class GatedEnv : public rocksdb::EnvWrapper {
     pool_of_thread = job->pool;
     if (job->pool == HIGH) job->gate->pass();
     job->function(job->argument);
+    job->gate->has_begun();
   }
   static void forget(void* raw) {
     const std::unique_ptr<Job> job(static_cast<Job*>(raw));
@@ -67,9 +70,13 @@ void FlushGate::end_write() {
   changed_.notify_all();
 }
 
+// A flush that has passed, and ends a sync of its logs with the error that stops RocksDB, waits for
+// no other.
 void FlushGate::close() {
-  std::lock_guard lock(mutex_);
+  has_begun();
+  std::unique_lock lock(mutex_);
   closed_ = true;
+  changed_.wait_for(lock, kBeginWait, [this] { return passing_ == 0; });
 }
 
 void FlushGate::open() {
@@ -86,6 +93,15 @@ void FlushGate::pass() {
     wake_();
     lock.lock();
   }
+  ++passing_;
+  thread_passes = true;
+}
+
+void FlushGate::has_begun() {
+  if (!std::exchange(thread_passes, false)) return;
+  std::lock_guard lock(mutex_);
+  --passing_;
+  changed_.notify_all();
 }
 
 bool on_flush_thread() {

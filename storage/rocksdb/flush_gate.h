@@ -26,12 +26,16 @@ class FlushGate {
   void begin_write();
   void end_write();
 
-  void close();  // RocksDB is stopped
-  void open();   // it recovers, or is closed for good
+  // RocksDB is about to be stopped: those that have passed begin before this returns, unless that
+  // takes them a second.
+  void close();
+  void open();  // it recovers, or is closed for good
 
   // For a flush: returns when it may begin. Waits only briefly for a write, which may itself wait
   // for this flush.
   void pass();
+  // By the thread that passed: the flush has begun, or will not. May be called again.
+  void has_begun();
 
  private:
   const std::function<void()> wake_;
@@ -41,6 +45,7 @@ class FlushGate {
   uint64_t begun_ = 0;  // writes
   uint64_t ended_ = 0;
   bool closed_ = false;
+  int passing_ = 0;  // flushes
 };
 
 // Whether this thread flushes memtables. The priority of a file does not tell: while writes are

@@ -184,6 +184,7 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
     (void)note(status);
   };
   news.on_recovered = [this] { has_error_ = false; };
+  news.on_flush_begun = [this] { gate_.has_begun(); };
   news.on_compacted = [this](const std::string& name, bool found_no_room) {
     for (const Space space : kAllSpaces) {
       if (space_name(space) != name) continue;
@@ -300,6 +301,13 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
   if (stopped_) return stopped();
   // A failed append stops RocksDB for every write until it has recovered, which takes space; to be
   // refused before costs nothing.
+  if (may_begin_log()) {
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    rocksdb::WriteBatch nothing;
+    if (Status status = write_batch(unlogged, &nothing); !status.ok())
+      return note(std::move(status));
+  }
   const uint64_t bytes = changes.bytes();
   if (Status room = ledger_.make_room(bytes); !room.ok()) return note(std::move(room));
   rocksdb::WriteOptions options;
@@ -309,17 +317,37 @@ Status RocksdbEngine::do_write(const Batch& batch, Durability durability) {
     const std::vector<std::string_view> keys = changes.internal_keys(space);
     if (keys.size() > 1) memtables_[static_cast<size_t>(space)]->prefetch(keys);
   }
-  gate_.begin_write();
-  Status status = to_status(db_->Write(options, changes.raw()));
-  gate_.end_write();
+  Status status = write_batch(options, changes.raw());
   ledger_.release_room(bytes);
+  return note(std::move(status));
+}
+
+// RocksDB begins a log where it puts a full memtable aside: at the start of the next write, be that
+// an empty one.
+bool RocksdbEngine::may_begin_log() const {
+  const MemoryPlan plan = plan_memory(shared_.cache->GetCapacity(), shared_.disk_bytes);
+  if (shared_.memtables->ShouldFlush() || ledger_.bytes() > plan.wal_max) return true;
+  // It is full somewhere in its last block, which is an eighth of it, and 1 MB at most.
+  const uint64_t nearly_full = plan.memtable - std::min<uint64_t>(plan.memtable / 8, kMiB);
+  return std::ranges::any_of(handles_, [&](rocksdb::ColumnFamilyHandle* space) {
+    uint64_t bytes = 0;
+    return db_->GetIntProperty(space, rocksdb::DB::Properties::kCurSizeActiveMemTable, &bytes) &&
+           bytes >= nearly_full;
+  });
+}
+
+Status RocksdbEngine::write_batch(const rocksdb::WriteOptions& options,
+                                  rocksdb::WriteBatch* batch) {
+  gate_.begin_write();
+  Status status = to_status(db_->Write(options, batch));
+  gate_.end_write();
   if (status.code() == Status::Code::kNoSpace) {
     has_error_ =
         true;  // its listener may have said that it recovered behind an error that came later
     stopped_ = true;
     if (is_stuck_behind_log()) status = stuck();
   }
-  return note(std::move(status));
+  return status;
 }
 
 // One memtable that waits is being flushed. RocksDB slows writes down when there are
@@ -438,11 +466,16 @@ bool RocksdbEngine::is_stuck_behind_log() const {
 rocksdb::Status RocksdbEngine::resume() {
   using Property = rocksdb::DB::Properties;
   std::future<rocksdb::Status> resumed;
+  std::promise<void> called;
   try {
-    resumed = std::async(std::launch::async, [this] { return db_->Resume(); });
+    resumed = std::async(std::launch::async, [this, &called] {
+      called.set_value();
+      return db_->Resume();
+    });
   } catch (const std::system_error& error) {
     return rocksdb::Status::Busy("no thread for it", error.what());  // at the next attempt, maybe
   }
+  called.get_future().wait();
   auto worked_at = std::chrono::steady_clock::now();
   while (resumed.wait_for(kRecoveryBegins) != std::future_status::ready) {
     gate_.open();

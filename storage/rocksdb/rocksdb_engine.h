@@ -80,6 +80,8 @@ class RocksdbEngine : public Engine {
   }
   static size_t dead_index(GarbageKind kind) { return kind == GarbageKind::kCollection ? 0 : 1; }
   DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
+  bool may_begin_log() const;
+  Status write_batch(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   static Status stopped();  // the answer while stopped_
   // Waits for the memtables that have been put aside, or until RocksDB is stopped.
   Status wait_until_flushed() const;

@@ -65,6 +65,10 @@ class RocksdbListener : public rocksdb::EventListener {
     }
   }
 
+  void OnFlushBegin(rocksdb::DB* /*db*/, const rocksdb::FlushJobInfo& /*info*/) override {
+    news_.on_flush_begun();
+  }
+
   void OnCompactionCompleted(rocksdb::DB* /*db*/, const rocksdb::CompactionJobInfo& info) override {
     if (info.compaction_reason == rocksdb::CompactionReason::kManualCompaction) return;
     news_.on_compacted(info.cf_name, info.status.IsNoSpace());

@@ -17,6 +17,7 @@ namespace ingot::storage {
 struct RocksdbNews {
   std::function<void(const Status&)> on_stopped;  // RocksDB takes no write any more
   std::function<void()> on_recovered;             // it has no error any more
+  std::function<void()> on_flush_begun;           // told by the thread that flushes
   // A compaction that RocksDB began by itself has ended, in the column family of this name.
   std::function<void(const std::string& space, bool found_no_room)> on_compacted;
 };

@@ -152,7 +152,13 @@ def test_a_full_disk_heals_wherever_it_strikes(engine, rng, appendfsync, tmp_pat
                 time.sleep(rng.uniform(0, 0.3))
                 disk.heal()
                 with server.client(timeout=30) as client:
-                    eventually(lambda: not client.call("SET", "healed", "x").is_error(), HEALED_SECONDS, server.log_tail())
+                    last = []
+
+                    def is_taken(client=client, last=last):
+                        last[:] = [client.call("SET", "healed", "x")]
+                        return not last[0].is_error()
+
+                    eventually(is_taken, HEALED_SECONDS, last)
             assert "restart" not in server.log_path.read_text()
         finally:
             ends.set()

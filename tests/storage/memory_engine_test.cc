@@ -2,6 +2,7 @@
 #include "storage/memory/memory_engine.h"
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "tests/storage/test_engine.h"
 
@@ -14,7 +15,35 @@ MemoryEngine& hooks(TestEngine* engine) {
   return static_cast<MemoryEngine&>(**engine);
 }
 
+// Something fails while it asks whether the disk has healed.
+class FailsMeanwhile : public MemoryEngine {
+ public:
+  using MemoryEngine::MemoryEngine;
+
+ protected:
+  Status do_try_resume() override {
+    Status status = MemoryEngine::do_try_resume();
+    if (!std::exchange(has_failed_, true)) (void)note({Status::Code::kNoSpace, "meanwhile"});
+    return status;
+  }
+
+ private:
+  bool has_failed_ = false;
+};
+
 }  // namespace
+
+TEST_CASE("memory engine: what fails while an engine asks whether the disk has healed counts") {
+  FailsMeanwhile engine(TestEngine::small_options());
+  const auto write = [&] { return engine.write(*engine.new_batch(), Durability::kBuffered); };
+  engine.fail_next_write({Status::Code::kNoSpace, "full"});
+  REQUIRE(write().code() == Status::Code::kNoSpace);
+  CHECK(engine.try_resume().code() == Status::Code::kNoSpace);
+  CHECK(engine.health() == Health::kNoSpace);
+  CHECK(engine.try_resume().ok());
+  CHECK(engine.health() == Health::kHealthy);
+  CHECK(write().ok());
+}
 
 TEST_CASE("memory engine: a cold key misses until the disk was read") {
   TestEngine engine("memory");

@@ -9,11 +9,13 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "storage/log_ledger.h"
 #include "storage/rocksdb/rocksdb_engine.h"
 #include "tests/storage/faulty_engine.h"
+#include "tests/storage/full_file.h"
 
 namespace ingot::storage {
 namespace {
@@ -226,6 +228,20 @@ TEST_CASE("RocksDB: what was answered before it failed for good can still be syn
   REQUIRE(read_synced_mark(directory, &mark));
   CHECK(mark.bytes > 0);
   CHECK(mark.bytes == std::filesystem::file_size(directory + fmt::format("/{:06}.log", mark.log)));
+}
+
+TEST_CASE("RocksDB: a log that cannot be marked for want of space is no error of RocksDB") {
+  FaultyEngine engine;
+  std::optional<FullFile> full(std::in_place, engine->options().path + "/SYNCED");
+  const auto [refused, records] = write_until_refused(engine);
+  CHECK(refused.code() == Status::Code::kNoSpace);
+  CHECK(records > 100);
+  CHECK((*engine)->try_resume().code() == Status::Code::kNoSpace);
+  full.reset();
+  CHECK((*engine)->try_resume().ok());  // at once
+  REQUIRE(engine->put(kMeta, "after", "v").ok());
+  engine.reopen();
+  CHECK(engine->scan(kMeta).size() == records + 1);
 }
 
 TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading") {
