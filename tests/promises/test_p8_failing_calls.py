@@ -160,6 +160,9 @@ def test_a_full_disk_heals_wherever_it_strikes(engine, rng, appendfsync, tmp_pat
 
                     eventually(is_taken, HEALED_SECONDS, last)
             assert "restart" not in server.log_path.read_text()
+        except Exception:
+            print(server.log_tail())
+            raise
         finally:
             ends.set()
             for writer in writers:
