@@ -6,8 +6,11 @@
 #include <rocksdb/file_system.h>
 
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "storage/rocksdb/rocksdb_status.h"
 #include "storage/rocksdb/table_file_system.h"
@@ -20,6 +23,11 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
+
+// The first bytes of a log are worth a wait, where the disk has no room for them although it gave
+// it: memtables may be empty then, and RocksDB cannot begin another log before it is opened again.
+constexpr std::chrono::seconds kFirstBytesWait{1};
+constexpr std::chrono::milliseconds kFirstBytesPause{10};
 
 IOStatus to_io_status(const Status& status) {
   if (status.ok()) return IOStatus::OK();
@@ -61,8 +69,10 @@ class NextLog {
 
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  LogFile(std::unique_ptr<FSWritableFile>&& file, uint64_t number, LogLedger* ledger, NextLog* next)
+  LogFile(std::unique_ptr<FSWritableFile>&& file, const std::string& path, uint64_t number,
+          LogLedger* ledger, NextLog* next)
       : FSWritableFileOwnerWrapper(std::move(file)),
+        path_(path),
         ledger_(ledger),
         next_(next),
         log_(ledger->begin(
@@ -76,6 +86,11 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     if (LogLedger::torn(*log_)) return IOStatus::OK();
     if (const Status begun = ledger_->before_append(*log_); !begun.ok()) return to_io_status(begun);
     IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
+    const auto until = std::chrono::steady_clock::now() + kFirstBytesWait;
+    while (status.IsNoSpace() && is_empty() && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(kFirstBytesPause);
+      status = FSWritableFileOwnerWrapper::Append(data, options, debug);
+    }
     if (status.ok()) {
       ledger_->appended(*log_, data.size());
     } else {
@@ -100,6 +115,11 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
+  // Also of what a write that failed has left.
+  bool is_empty() const {
+    std::error_code error;
+    return LogLedger::written(*log_) == 0 && std::filesystem::file_size(path_, error) == 0;
+  }
   Status cut_file(uint64_t size) {
     return to_status(FSWritableFileOwnerWrapper::Truncate(size, IOOptions(), nullptr));
   }
@@ -112,6 +132,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     return to_status(status);
   }
 
+  const std::string path_;
   LogLedger* const ledger_;
   NextLog* const next_;
   const std::shared_ptr<LogLedger::Log> log_;
@@ -136,7 +157,7 @@ class LogFileSystem : public rocksdb::FileSystemWrapper {
     }
     IOStatus status = next_.take(path, options, result, debug);
     if (status.ok()) {
-      *result = std::make_unique<LogFile>(std::move(*result), number, ledger_, &next_);
+      *result = std::make_unique<LogFile>(std::move(*result), path, number, ledger_, &next_);
     }
     return status;
   }

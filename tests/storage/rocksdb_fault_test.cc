@@ -102,6 +102,37 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
   OneFault* const fault_;
 };
 
+// Logs take their first bytes only at the third attempt.
+class ShyLogFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  ShyLogFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "ingot.shy_log"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, debug);
+    if (status.ok() && path.ends_with("NEXT_LOG")) {
+      *result = std::make_unique<File>(std::move(*result));
+    }
+    return status;
+  }
+
+ private:
+  class File : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    using FSWritableFileOwnerWrapper::Append;
+    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+    rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override {
+      if (++attempts_ < 3) return rocksdb::IOStatus::NoSpace("No space left on device");
+      return FSWritableFileOwnerWrapper::Append(data, options, debug);
+    }
+
+   private:
+    int attempts_ = 0;
+  };
+};
+
 // How the first write is refused; how many were not.
 std::pair<Status, size_t> write_until_refused(FaultyEngine& engine) {
   size_t written = 0;
@@ -242,6 +273,20 @@ TEST_CASE("RocksDB: a log that cannot be marked for want of space is no error of
   REQUIRE(engine->put(kMeta, "after", "v").ok());
   engine.reopen();
   CHECK(engine->scan(kMeta).size() == records + 1);
+}
+
+TEST_CASE("RocksDB: a log that finds no room for its first bytes, for a moment, takes them") {
+  TemporaryDirectory directory;
+  EngineOptions options = TestEngine::small_options();
+  options.path = directory.file("db");
+  auto [engine, opened] =
+      RocksdbEngine::open(options, rocksdb::NewCompositeEnv(std::make_shared<ShyLogFileSystem>()));
+  REQUIRE(opened.ok());
+  for (size_t i = 0; i < 4000; ++i) {
+    const auto batch = engine->new_batch();
+    batch->put(kMeta, std::to_string(i), noise(4000, i));
+    REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+  }
 }
 
 TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading") {
