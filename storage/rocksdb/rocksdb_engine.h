@@ -136,7 +136,7 @@ class RocksdbEngine : public Engine {
   std::atomic<bool> never_stops_writes_ = false;
   std::atomic<bool> lack_room_ = false;
   std::mutex options_mutex_;
-  std::atomic<bool> keeps_files_ = false;  // the last change of its options failed
+  std::atomic<int> keeps_files_ = 0;  // changes of its options that failed since one did not
   std::atomic<std::chrono::steady_clock::time_point> options_tried_at_{};
   // When the last compaction of a space found no room; the epoch: it did not fail so.
   std::array<std::atomic<std::chrono::steady_clock::time_point>, kSpaceCount> found_no_room_at_{};

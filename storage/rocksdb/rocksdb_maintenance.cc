@@ -143,7 +143,8 @@ void RocksdbEngine::set_level0_triggers() {
 
 // RocksDB writes to its manifest for it, and does not do what it does where others fail to: keep
 // all files until a manifest is written again. The next Resume() takes that for granted, and ends
-// the process where it is not so.
+// the process where it is not so. It lets files go whoever keeps them: nothing is given back here
+// before options are taken.
 void RocksdbEngine::set_options(const std::unordered_map<std::string, std::string>& options) {
   const std::lock_guard lock(options_mutex_);
   rocksdb::Status status = db_->DisableFileDeletions();
@@ -151,9 +152,10 @@ void RocksdbEngine::set_options(const std::unordered_map<std::string, std::strin
     if (status.ok()) status = db_->SetOptions(space, options);
   }
   log_failure("RocksDB kept its options", status);
-  int disabled = keeps_files_ ? 2 : 1;
-  for (keeps_files_ = !status.ok(); disabled > (keeps_files_ ? 1 : 0); --disabled) {
+  ++keeps_files_;
+  while (status.ok() && keeps_files_ > 0) {
     log_failure("RocksDB keeps files", db_->EnableFileDeletions(false));
+    --keeps_files_;
   }
   options_tried_at_ = std::chrono::steady_clock::now();
 }
@@ -182,7 +184,7 @@ void RocksdbEngine::look_at_space() {
   }
   constexpr std::chrono::seconds kRetry{5};
   const bool retries =
-      keeps_files_ && std::chrono::steady_clock::now() - options_tried_at_.load() > kRetry;
+      keeps_files_ > 0 && std::chrono::steady_clock::now() - options_tried_at_.load() > kRetry;
   if (lack_room_.exchange(lack_room) != lack_room || retries) set_level0_triggers();
 }
 

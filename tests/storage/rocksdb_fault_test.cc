@@ -199,11 +199,14 @@ TEST_CASE("RocksDB: a log that an append failed on is synced without an abort") 
 TEST_CASE("RocksDB: settings that a full disk does not take cost neither recovery nor space") {
   FaultyEngine engine;
   REQUIRE(engine->put(kMeta, "before", "v").ok());
-  engine.set_faults("no-append");
-  for (int i = 0; i < 2; ++i) (*engine)->set_cache_bytes(48 << 20);
-  CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
-  engine.set_faults("");
-  REQUIRE(heal(&**engine).ok());
+  for (int times = 0; times < 3; ++times) {
+    engine.set_faults("no-append");
+    for (int i = 0; i < 2; ++i) (*engine)->set_cache_bytes(48 << 20);
+    CHECK(engine->put(kMeta, "during", "v").code() == Status::Code::kNoSpace);
+    engine.set_faults("");
+    REQUIRE(heal(&**engine).ok());
+    REQUIRE(engine->put(kMeta, "before", "v").ok());
+  }
   (*engine)->set_cache_bytes(32 << 20);
 
   // Files that are not needed any more go.
