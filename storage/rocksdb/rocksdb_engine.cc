@@ -465,6 +465,7 @@ bool RocksdbEngine::is_stuck_behind_log() const {
 // RocksDB has been seen to wait for a flush that nobody would ever begin.
 rocksdb::Status RocksdbEngine::resume() {
   using Property = rocksdb::DB::Properties;
+  const std::lock_guard lock(options_mutex_);
   std::future<rocksdb::Status> resumed;
   std::promise<void> called;
   try {
@@ -485,7 +486,9 @@ rocksdb::Status RocksdbEngine::resume() {
     if (works) worked_at = now;
     if (now - worked_at > kFlushWait || interrupted_) rocksdb::CancelAllBackgroundWork(db_.get());
   }
-  return resumed.get();
+  rocksdb::Status status = resumed.get();
+  if (status.ok()) keeps_files_ = 0;
+  return status;
 }
 
 void RocksdbEngine::log_failure(std::string_view what, const rocksdb::Status& status) const {

@@ -136,7 +136,8 @@ class RocksdbEngine : public Engine {
   std::atomic<bool> never_stops_writes_ = false;
   std::atomic<bool> lack_room_ = false;
   std::mutex options_mutex_;
-  std::atomic<int> keeps_files_ = 0;  // changes of its options that failed since one did not
+  // Changes of its options that failed since one did not, or since the last recovery.
+  std::atomic<int> keeps_files_ = 0;
   std::atomic<std::chrono::steady_clock::time_point> options_tried_at_{};
   // When the last compaction of a space found no room; the epoch: it did not fail so.
   std::array<std::atomic<std::chrono::steady_clock::time_point>, kSpaceCount> found_no_room_at_{};

@@ -144,7 +144,7 @@ void RocksdbEngine::set_level0_triggers() {
 // RocksDB writes to its manifest for it, and does not do what it does where others fail to: keep
 // all files until a manifest is written again. The next Resume() takes that for granted, and ends
 // the process where it is not so. It lets files go whoever keeps them: nothing is given back here
-// before options are taken.
+// that it has given back already.
 void RocksdbEngine::set_options(const std::unordered_map<std::string, std::string>& options) {
   const std::lock_guard lock(options_mutex_);
   rocksdb::Status status = db_->DisableFileDeletions();
