@@ -65,8 +65,8 @@ SCRIPTS = {
         b> DEL z t s h l2 bits   ~any
     """,
     "expiry": """
-        3>a> CLIENT TRACKING ON NOLOOP | SET k v PX 60 | GET k
-        !sleep 0.3
+        3>a> CLIENT TRACKING ON NOLOOP | SET k v PX 1000 | GET k
+        !sleep 1.3
         b> GET k
     """,
     "reads that are none": """
