@@ -465,7 +465,7 @@ bool RocksdbEngine::is_stuck_behind_log() const {
 // RocksDB has been seen to wait for a flush that nobody would ever begin.
 rocksdb::Status RocksdbEngine::resume() {
   using Property = rocksdb::DB::Properties;
-  const std::lock_guard lock(options_mutex_);
+  const std::lock_guard lock(files_mutex_);
   std::future<rocksdb::Status> resumed;
   std::promise<void> called;
   try {
@@ -487,7 +487,10 @@ rocksdb::Status RocksdbEngine::resume() {
     if (now - worked_at > kFlushWait || interrupted_) rocksdb::CancelAllBackgroundWork(db_.get());
   }
   rocksdb::Status status = resumed.get();
-  if (status.ok()) keeps_files_ = 0;
+  if (status.ok()) {
+    keeps_files_ = 0;
+    ++recoveries_;
+  }
   return status;
 }
 

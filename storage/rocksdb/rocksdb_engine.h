@@ -91,6 +91,9 @@ class RocksdbEngine : public Engine {
   uint64_t largest_compaction() const;
   std::unordered_map<std::string, std::string> level0_triggers() const;
   void set_level0_triggers();
+  // Before a change of the manifest, and when it is over. By files_mutex_.
+  rocksdb::Status keep_files();
+  void let_files_go(const rocksdb::Status& changed);
   void set_options(const std::unordered_map<std::string, std::string>& options);  // of all spaces
   // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
   // does no background work any more.
@@ -104,6 +107,9 @@ class RocksdbEngine : public Engine {
   Status rewrite_dead_files(const std::vector<Table>& tables, bool* again);
   Status rewrite_level_0(const std::vector<Table>& tables, bool* again);
   Status rewrite(const std::vector<const Table*>& piece, int level, bool* again);
+  rocksdb::Status compact_files(const rocksdb::CompactionOptions& options, Space space,
+                                const std::vector<std::string>& names, int level,
+                                rocksdb::CompactionJobInfo* info);
   uint64_t property(const std::string& name) const;                // of the database
   uint64_t property_of_all_spaces(const std::string& name) const;  // summed up
   void log_failure(std::string_view what, const rocksdb::Status& status) const;
@@ -135,9 +141,10 @@ class RocksdbEngine : public Engine {
   // something is deleted. While compactions find none it does not slow them down either.
   std::atomic<bool> never_stops_writes_ = false;
   std::atomic<bool> lack_room_ = false;
-  std::mutex options_mutex_;
-  // Changes of its options that failed since one did not, or since the last recovery.
-  std::atomic<int> keeps_files_ = 0;
+  std::mutex files_mutex_;
+  // Changes of the manifest that failed since options were set, or since the last recovery.
+  std::atomic<int> keeps_files_ = 0;  // changed by files_mutex_
+  int recoveries_ = 0;                // guarded by files_mutex_
   std::atomic<std::chrono::steady_clock::time_point> options_tried_at_{};
   // When the last compaction of a space found no room; the epoch: it did not fail so.
   std::array<std::atomic<std::chrono::steady_clock::time_point>, kSpaceCount> found_no_room_at_{};

@@ -141,22 +141,32 @@ void RocksdbEngine::set_level0_triggers() {
   set_options(level0_triggers());
 }
 
-// RocksDB writes to its manifest for it, and does not do what it does where others fail to: keep
-// all files until a manifest is written again. The next Resume() takes that for granted, and ends
-// the process where it is not so. It lets files go whoever keeps them: nothing is given back here
-// that it has given back already.
+// RocksDB keeps all files while its manifest may name others than it goes by: from a failed write
+// of the manifest until one succeeds. It does not where options are set, files are deleted by range
+// or compacted by name: behind a failure the manifest would name files that are gone, and nothing
+// could be opened any more. And Resume() ends the process unless they are kept.
+rocksdb::Status RocksdbEngine::keep_files() {
+  return db_->DisableFileDeletions();
+}
+
+// Resume() lets files go whoever keeps them: nothing is given back that it has given back already.
+void RocksdbEngine::let_files_go(const rocksdb::Status& changed) {
+  if (changed.ok() || is_conflict(changed)) {
+    log_failure("RocksDB keeps files", db_->EnableFileDeletions(false));
+  } else {
+    ++keeps_files_;
+  }
+}
+
 void RocksdbEngine::set_options(const std::unordered_map<std::string, std::string>& options) {
-  const std::lock_guard lock(options_mutex_);
-  rocksdb::Status status = db_->DisableFileDeletions();
+  const std::lock_guard lock(files_mutex_);
+  rocksdb::Status status = keep_files();
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
     if (status.ok()) status = db_->SetOptions(space, options);
   }
   log_failure("RocksDB kept its options", status);
-  ++keeps_files_;
-  while (status.ok() && keeps_files_ > 0) {
-    log_failure("RocksDB keeps files", db_->EnableFileDeletions(false));
-    --keeps_files_;
-  }
+  let_files_go(status);
+  for (; status.ok() && keeps_files_ > 0; --keeps_files_) let_files_go(status);
   options_tried_at_ = std::chrono::steady_clock::now();
 }
 

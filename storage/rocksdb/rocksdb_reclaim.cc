@@ -34,11 +34,6 @@ constexpr uint64_t kPieceBytes = 128 << 20;  // of neighbouring files that are w
 constexpr auto kFlushAfter = std::chrono::minutes(10);
 constexpr auto kFlushLogAfter = std::chrono::seconds(5);
 
-// RocksDB's own work has the files at the moment: later.
-bool is_conflict(const rocksdb::Status& status) {
-  return status.IsAborted() || status.IsInvalidArgument() || status.IsIncomplete();
-}
-
 }  // namespace
 
 size_t RocksdbEngine::add_dead(GarbageKind kind, std::span<const uint64_t> ids) {
@@ -156,8 +151,13 @@ Status RocksdbEngine::delete_dead_files(GarbageKind kind, std::vector<Table>& ta
     std::vector<rocksdb::RangePtr> ranges;
     for (size_t i = 0; i < slices.size(); i += 2) ranges.emplace_back(&slices[i], &slices[i + 1]);
     if (ranges.empty()) continue;
-    const rocksdb::Status status = rocksdb::DeleteFilesInRanges(
-        db_.get(), handle(space), ranges.data(), ranges.size(), /*include_end=*/false);
+    const std::lock_guard lock(files_mutex_);
+    rocksdb::Status status = keep_files();
+    if (status.ok()) {
+      status = rocksdb::DeleteFilesInRanges(db_.get(), handle(space), ranges.data(), ranges.size(),
+                                            /*include_end=*/false);
+    }
+    let_files_go(status);
     if (!status.ok()) return to_status(status);
   }
   return {};
@@ -217,6 +217,23 @@ Status RocksdbEngine::rewrite_level_0(const std::vector<Table>& tables, bool* ag
   return {};
 }
 
+// Others' changes and recoveries do not wait until it is over.
+rocksdb::Status RocksdbEngine::compact_files(const rocksdb::CompactionOptions& options, Space space,
+                                             const std::vector<std::string>& names, int level,
+                                             rocksdb::CompactionJobInfo* info) {
+  std::unique_lock lock(files_mutex_);
+  rocksdb::Status status = keep_files();
+  if (!status.ok()) return status;
+  const int recoveries = recoveries_;
+  lock.unlock();
+  rewriting_ = true;
+  status = db_->CompactFiles(options, handle(space), names, level, -1, nullptr, info);
+  rewriting_ = false;
+  lock.lock();
+  if (recoveries == recoveries_) let_files_go(status);
+  return status;
+}
+
 Status RocksdbEngine::rewrite(const std::vector<const Table*>& piece, int level, bool* again) {
   rocksdb::CompactionOptions options;
   options.compression = rocksdb::kDisableCompressionOption;  // that of the space
@@ -228,10 +245,7 @@ Status RocksdbEngine::rewrite(const std::vector<const Table*>& piece, int level,
         std::max<uint64_t>(options.output_file_size_limit, table->file.size);
   }
   rocksdb::CompactionJobInfo info;
-  rewriting_ = true;
-  const rocksdb::Status status =
-      db_->CompactFiles(options, handle(piece.front()->space), names, level, -1, nullptr, &info);
-  rewriting_ = false;
+  const rocksdb::Status status = compact_files(options, piece.front()->space, names, level, &info);
   if (is_conflict(status)) return {};
   if (!status.ok()) return to_status(status);
   *again = true;  // where one was worth it, others may be

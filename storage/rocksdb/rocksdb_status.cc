@@ -49,6 +49,10 @@ Status to_open_status(const rocksdb::Status& status, const std::string& path) {
   return to_status(status);
 }
 
+bool is_conflict(const rocksdb::Status& status) {
+  return status.IsAborted() || status.IsInvalidArgument() || status.IsIncomplete();
+}
+
 Lookup to_lookup(const rocksdb::Status& status, Tier tier, bool empty, Status* error) {
   if (status.ok()) return empty && tier == Tier::kCacheOnly ? Lookup::kMiss : Lookup::kFound;
   if (status.IsNotFound()) return Lookup::kAbsent;

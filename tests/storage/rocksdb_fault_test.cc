@@ -368,4 +368,65 @@ TEST_CASE("RocksDB: whichever call to the disk fails, nothing acknowledged is lo
   CHECK(number > 10);
 }
 
+// 120 KB in a file, of the first collection of three.
+constexpr int kElements = 40;
+void fill_three_collections(Engine& engine) {
+  for (uint64_t id = 1; id <= 3; ++id) {
+    const auto batch = engine.new_batch();
+    for (int i = 0; i < kElements; ++i) {
+      batch->put(Space::kData, element_key(id, std::to_string(i)), noise(3000, id));
+    }
+    REQUIRE(engine.write(*batch, Durability::kBuffered).ok());
+  }
+  REQUIRE(engine.flush().ok());
+  REQUIRE(engine.compact(Space::kData, {}).ok());
+}
+
+TEST_CASE("RocksDB: whichever call to the disk fails while space is reclaimed, the rest is left") {
+  const bool full = GENERATE(true, false);
+  const bool deletes_file = GENERATE(true, false);
+  const std::vector<uint64_t> dead =
+      deletes_file ? std::vector<uint64_t>{1, 2, 3} : std::vector<uint64_t>{2, 3};
+  rocksdb::IOStatus failure = full ? rocksdb::IOStatus::NoSpace("No space left on device")
+                                   : rocksdb::IOStatus::IOError("Input/output error");
+  failure.SetRetryable(full);
+  bool failed = true;
+  int number = 0;
+  while (failed) {
+    INFO("call " << ++number << ", " << failure.ToString());
+    TemporaryDirectory directory;
+    EngineOptions options = TestEngine::small_options();
+    options.path = directory.file("db");
+    OneFault fault;
+    auto [engine, opened] = RocksdbEngine::open(
+        options, rocksdb::NewCompositeEnv(std::make_shared<OneFaultFileSystem>(&fault)));
+    REQUIRE(opened.ok());
+    fill_three_collections(*engine);
+    REQUIRE(engine->add_dead(GarbageKind::kCollection, dead) == dead.size());
+    fault.fail_call(number, failure);
+    Reclaimed done;
+    (void)engine->reclaim(GarbageKind::kCollection, &done);
+    failed = !fault.pending();
+    fault.fail_call(0, failure);
+    const auto check = [&](Engine& db) {
+      std::string value;
+      for (int i = 0; i < kElements && !deletes_file; ++i) {
+        const std::string key = element_key(1, std::to_string(i));
+        CHECK(db.get(nullptr, Space::kData, key, Tier::kDisk, &value, nullptr) == Lookup::kFound);
+      }
+    };
+    check(*engine);
+    if (engine->health() == Health::kNoSpace) REQUIRE(heal(engine.get()).ok());
+    engine->set_cache_bytes(24 << 20);
+    const auto batch = engine->new_batch();
+    batch->put(kMeta, "later", "v");
+    if (full) CHECK(engine->write(*batch, Durability::kSynced).ok());
+    if (full) CHECK(engine->flush().ok());
+    engine.reset();
+    const auto again = must_open("rocksdb", options);
+    check(*again);
+  }
+  CHECK(number > (deletes_file ? 2 : 5));
+}
+
 }  // namespace ingot::storage
