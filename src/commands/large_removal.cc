@@ -61,14 +61,15 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
 
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
                                      const Record& before, uint64_t elements,
-                                     const data::TakeElements& take, const RestOf& rest_of) {
+                                     const data::TakeElements& take, const RestOf& rest_of,
+                                     types::Touch touch) {
   if (ctx.in_place || elements > contract::kRemovalsRepeatedByWriter ||
       is_rest_little(before, elements)) {
-    return leave_rest(ctx, key, before, rest_of);
+    return leave_rest(ctx, key, before, rest_of, touch);
   }
-  auto made = data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, rest_of));
+  auto made = data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, rest_of), touch);
   if (!made) return std::nullopt;
-  if (!made->is_stored) store_rest(ctx, key, before, made->rest.value, types::Touch::kModified);
+  if (!made->is_stored) store_rest(ctx, key, before, made->rest.value, touch);
   return std::move(made->rest);
 }
 

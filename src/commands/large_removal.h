@@ -33,7 +33,8 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
 // The same by whichever of the two ways writes less, when so many elements go, or more.
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
                                      const types::Record& before, uint64_t elements,
-                                     const data::TakeElements& take, const RestOf& rest_of);
+                                     const data::TakeElements& take, const RestOf& rest_of,
+                                     types::Touch touch = types::Touch::kModified);
 
 // How many elements went, and whether any is left.
 struct Removed {

@@ -106,6 +106,23 @@ void setid(WriteContext& ctx, Args args) {
   ctx.reply.ok();
 }
 
+// What `remove(stream, group)` takes from the group of the arguments, which are many elements.
+// False: return at once.
+template <typename Remove>
+bool remove_beside(WriteContext& ctx, Args args, const types::Record& record, uint64_t elements,
+                   types::Touch touch, const Remove& remove, const RestOf& rest_of) {
+  const auto take = [db = ctx.db, key = args[2], name = args[3], elements, touch, remove,
+                     inline_max_bytes = ctx.config.settings()->inline_max_bytes](
+                        const data::Taking& here) -> std::optional<data::TakenCount> {
+    types::StreamWriter stream(here.keys, db, key, &here.before, inline_max_bytes);
+    if (auto group = stream.group(name)) remove(stream, *group);
+    if (here.is_too_much()) return std::nullopt;
+    stream.finish(touch);
+    return data::TakenCount{.count = elements};
+  };
+  return leave_rest(ctx, args[2], record, elements, take, rest_of, touch).has_value();
+}
+
 void destroy(WriteContext& ctx, Args args) {
   auto stream = open_stream(ctx, args[2]);
   if (!is_there(ctx, stream)) return;
@@ -113,15 +130,16 @@ void destroy(WriteContext& ctx, Args args) {
   if (!group) return ctx.reply.integer(0);
   // Consumers that wait are told.
   constexpr types::Touch kTold = types::Touch::kFed;
-  if (is_large_removal(ctx, stream.record(), group->consumers + group->pending)) {
-    const auto rest = leave_rest(
-        ctx, args[2], stream.record(),
+  const uint64_t elements = group->consumers + 2 * group->pending;
+  if (is_large_removal(ctx, stream.record(), elements)) {
+    const bool removed = remove_beside(
+        ctx, args, stream.record(), elements, kTold,
+        [](types::StreamWriter& from, const types::StreamGroup& gone) { from.destroy(gone); },
         [group = *group](types::KeyReader& keys, const types::Record& record,
                          const types::PutElement& put, data::SpillSort&) {
           return types::stream_without_group(keys.data(), record, group, put);
-        },
-        kTold);
-    if (!rest) return;
+        });
+    if (!removed) return;
   } else {
     stream->destroy(*group);
     stream->finish(kTold);
@@ -151,14 +169,17 @@ void delconsumer(WriteContext& ctx, Args args) {
   const auto consumer = stream->consumer(*group, args[4]);
   if (!consumer) return ctx.reply.integer(0);
   if (is_large_removal(ctx, stream.record(), 2 * consumer->pending)) {
-    const auto rest = leave_rest(
-        ctx, args[2], stream.record(),
+    const bool removed = remove_beside(
+        ctx, args, stream.record(), 2 * consumer->pending, types::Touch::kQuiet,
+        [consumer = *consumer](types::StreamWriter& from, types::StreamGroup& of) {
+          from.remove(&of, consumer);
+          from.store(of);
+        },
         [group = *group, consumer = *consumer](types::KeyReader& keys, const types::Record& record,
                                                const types::PutElement& put, data::SpillSort&) {
           return types::stream_without_consumer(keys.data(), record, group, consumer, put);
-        },
-        types::Touch::kQuiet);
-    if (!rest) return;
+        });
+    if (!removed) return;
   } else {
     stream->remove(&*group, *consumer);
     stream->store(*group);

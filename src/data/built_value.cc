@@ -253,14 +253,14 @@ std::unique_ptr<Sandbox> sandbox_of(types::KeyReader& view, Services& services) 
 
 // What came of the changes becomes the writer's, and the value of the key.
 void repeat(contract::WriteContext& ctx, std::string_view key, const types::Record& before,
-            const InSandbox& made) {
+            const InSandbox& made, types::Touch touch) {
   made.sandbox->overlay().each_element(
       [&](Space space, std::string_view element, const std::string_view* record) {
         record != nullptr ? ctx.keys.overlay().put(space, element, *record)
                           : ctx.keys.overlay().remove(space, element);
         if (space == Space::kOrder) types::follow_order(ctx.keys.orders(), element, record);
       });
-  ctx.keys.store(ctx.db, key, &before, made.after.metadata());
+  ctx.keys.store(ctx.db, key, &before, made.after.metadata(), touch);
 }
 
 // In the group; nothing, and nothing is done, when the elements have more bytes than this.
@@ -350,13 +350,13 @@ std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_vie
                                      keys.data().latch_error(sandbox.data().error());
                                  });
   if (!made) return std::nullopt;
-  if (made->change.changes != 0) repeat(ctx, key, before, *made);
+  if (made->change.changes != 0) repeat(ctx, key, before, *made, types::Touch::kModified);
   return made->change;
 }
 
 std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_view key,
                                        const types::Record& before, const TakeElements& take,
-                                       const MakeRest& make) {
+                                       const MakeRest& make, types::Touch touch) {
   const auto made = make_beside<TakenBeside>(
       ctx, contract::Args(&key, 1), Of::kAsSeen, /*here=*/false,
       [&services = ctx.data, db = ctx.db, name = std::string(key), take, make](
@@ -396,7 +396,7 @@ std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_
   if (rest.value.changes != 0 && rest.value.size == 0) {
     ctx.keys.remove(ctx.db, key, before);
   } else if (rest.value.changes != 0) {
-    repeat(ctx, key, before, *made);
+    repeat(ctx, key, before, *made, touch);
   }
   return RestOrTaken{.rest = std::move(rest), .is_stored = true};
 }

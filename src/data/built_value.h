@@ -77,8 +77,8 @@ struct RestOrTaken {
 [[nodiscard]] std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx,
                                                      std::string_view key,
                                                      const types::Record& before,
-                                                     const TakeElements& take,
-                                                     const MakeRest& make);
+                                                     const TakeElements& take, const MakeRest& make,
+                                                     types::Touch touch);
 
 // What a collection is, or becomes, by very many changes: always made beside the writer, in a copy
 // of it that nobody else sees.

@@ -18,8 +18,8 @@ thread_local bool thread_passes = false;  // between the gate and the begin of i
 
 class GatedEnv : public rocksdb::EnvWrapper {
  public:
-  GatedEnv(std::unique_ptr<rocksdb::Env> target, FlushGate* gate)
-      : EnvWrapper(std::move(target)), gate_(gate) {
+  GatedEnv(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<FlushGate> gate)
+      : EnvWrapper(std::move(target)), gate_(std::move(gate)) {
     // Or each file would be reached through the old interface, which knows less of errors.
     file_system_ = EnvWrapper::target()->GetFileSystem();
     system_clock_ = EnvWrapper::target()->GetSystemClock();
@@ -35,7 +35,7 @@ class GatedEnv : public rocksdb::EnvWrapper {
 
  private:
   struct Job {
-    FlushGate* gate;
+    std::shared_ptr<FlushGate> gate;  // behind the function's end the database may be gone
     Priority pool;
     void (*function)(void*);
     void* argument;
@@ -54,7 +54,7 @@ class GatedEnv : public rocksdb::EnvWrapper {
     if (job->unscheduled != nullptr) job->unscheduled(job->argument);
   }
 
-  FlushGate* const gate_;
+  const std::shared_ptr<FlushGate> gate_;
 };
 
 }  // namespace
@@ -113,8 +113,8 @@ bool on_compaction_thread() {
 }
 
 std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target,
-                                             FlushGate* gate) {
-  return std::make_unique<GatedEnv>(std::move(target), gate);
+                                             std::shared_ptr<FlushGate> gate) {
+  return std::make_unique<GatedEnv>(std::move(target), std::move(gate));
 }
 
 }  // namespace ingot::storage

@@ -19,7 +19,7 @@ namespace ingot::storage {
 class FlushGate {
  public:
   // `wake` is called from time to time while a flush is held back: whoever waits for that flush
-  // must look again at what stopped RocksDB.
+  // must look again at what stopped RocksDB. Not behind the last flush of the database.
   explicit FlushGate(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // Around a write, which may fail behind the flush that it scheduled.
@@ -55,7 +55,7 @@ bool on_flush_thread();
 bool on_compaction_thread();
 
 // Everything is done by `target`; background jobs of the pool for flushes pass the gate before.
-// The gate must outlive the Env.
-std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target, FlushGate* gate);
+std::unique_ptr<rocksdb::Env> make_gated_env(std::unique_ptr<rocksdb::Env> target,
+                                             std::shared_ptr<FlushGate> gate);
 
 }  // namespace ingot::storage

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <future>
 #include <random>
 #include <system_error>
-#include <thread>
 
 #include "storage/durable_file.h"
 #include "storage/log_end.h"
@@ -38,10 +36,6 @@ class RocksdbSnapshot : public Snapshot {
 };
 
 constexpr size_t kMiB = 1 << 20;
-constexpr uint64_t kRecoveryBytes = 4 * kMiB;  // that one needs besides what it flushes
-// A flush that begins later than this after a recovery did is a part of it.
-constexpr std::chrono::milliseconds kRecoveryBegins{100};
-constexpr std::chrono::seconds kFlushWait{5};  // as long as a recovery may wait for one to begin
 
 // A share that is not worth a place in the memory plan: a million dead ids in 100 MB.
 size_t dead_bytes_max(uint64_t cache_bytes) {
@@ -158,12 +152,12 @@ RocksdbEngine::RocksdbEngine(const EngineOptions& options, std::unique_ptr<rocks
       path_(options.path),
       on_log_(options.on_log),
       ledger_(options.path),
-      gate_([this] { wake_flush_waiters(); }),
+      gate_(std::make_shared<FlushGate>([this] { wake_flush_waiters(); })),
       room_{.reserve_bytes = [this] { return shared_.memtables->memory_usage() + kReserveBytes; }},
       env_(std::move(env)),
       log_env_(make_gated_env(
           make_log_env(env_ != nullptr ? env_.get() : rocksdb::Env::Default(), &ledger_, &room_),
-          &gate_)),
+          gate_)),
       shared_(make_shared_parts(options)),
       run_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
       dead_{DeadIds(dead_bytes_max(options.cache_bytes)), DeadIds(kMiB)},
@@ -180,11 +174,11 @@ Status RocksdbEngine::open_database(const EngineOptions& options) {
     has_error_ = true;
     stopped_ = true;
     // Nothing recovers from any other error; whoever waits for a flush must hear of it.
-    if (status.code() == Status::Code::kNoSpace) gate_.close();
+    if (status.code() == Status::Code::kNoSpace) gate_->close();
     (void)note(status);
   };
   news.on_recovered = [this] { has_error_ = false; };
-  news.on_flush_begun = [this] { gate_.has_begun(); };
+  news.on_flush_begun = [this] { gate_->has_begun(); };
   news.on_compacted = [this](const std::string& name, bool found_no_room) {
     for (const Space space : kAllSpaces) {
       if (space_name(space) != name) continue;
@@ -243,7 +237,7 @@ Status RocksdbEngine::mend_logs(const std::function<void(const std::string&)>& o
 RocksdbEngine::~RocksdbEngine() {
   if (db_ == nullptr) return;
   warm_up_.reset();
-  gate_.open();
+  gate_->open();
   const char* const unclean = "RocksDB did not close cleanly";
   for (rocksdb::ColumnFamilyHandle* space : handles_) {
     log_failure(unclean, db_->DestroyColumnFamilyHandle(space));
@@ -338,12 +332,12 @@ bool RocksdbEngine::may_begin_log() const {
 
 Status RocksdbEngine::write_batch(const rocksdb::WriteOptions& options,
                                   rocksdb::WriteBatch* batch) {
-  gate_.begin_write();
+  gate_->begin_write();
   Status status = to_status(db_->Write(options, batch));
-  gate_.end_write();
+  gate_->end_write();
   if (status.code() == Status::Code::kNoSpace) {
-    has_error_ =
-        true;  // its listener may have said that it recovered behind an error that came later
+    // Its listener may have said that it recovered behind an error that came later.
+    has_error_ = true;
     stopped_ = true;
     if (is_stuck_behind_log()) status = stuck();
   }
@@ -377,119 +371,6 @@ Status RocksdbEngine::flush() {
     std::lock_guard lock(flushed_mutex_);
     for (size_t i = 0; i < epochs.size(); ++i) flushed_[i] = std::max(flushed_[i], epochs[i]);
     flushed_at_ = std::chrono::steady_clock::now();
-  }
-  return status;
-}
-
-// RocksDB 7.8 never forgets that it was stopped: from its first recovery on, Flush() puts memtables
-// aside and returns without a wait.
-Status RocksdbEngine::wait_until_flushed() const {
-  constexpr std::chrono::milliseconds kPoll{2};
-  for (rocksdb::ColumnFamilyHandle* space : handles_) {
-    uint64_t memtables = 0;
-    while (db_->GetIntProperty(space, rocksdb::DB::Properties::kNumImmutableMemTable, &memtables) &&
-           memtables > 0) {
-      if (stopped_) return stopped();
-      std::this_thread::sleep_for(kPoll);
-    }
-  }
-  return {};
-}
-
-Status RocksdbEngine::stopped() {
-  return {Status::Code::kNoSpace, "RocksDB has not recovered from a full or failing disk"};
-}
-
-Status RocksdbEngine::stuck() {
-  return {Status::Code::kIo, "RocksDB cannot go on behind a torn log before a restart"};
-}
-
-// It looks at its errors when something that runs in the background has ended; nothing does now.
-// This signals the same, and ends only manual compactions, which could not go on either.
-void RocksdbEngine::wake_flush_waiters() {
-  if (db_ == nullptr) return;
-  db_->DisableManualCompaction();
-  db_->EnableManualCompaction();
-}
-
-// What fails in the middle of a recovery RocksDB never forgets. Free space says little where there
-// are quotas.
-Status RocksdbEngine::probe_room_to_recover() const {
-  std::error_code error;
-  const auto space = std::filesystem::space(path_, error);
-  if (error || space.available < shared_.memtables->memory_usage() + kRecoveryBytes) {
-    return stopped();
-  }
-  const std::string probe = path_ + "/ROOM";
-  const Status probed = write_durably(probe, std::string(kMiB, '-'));
-  std::error_code ignored;
-  std::filesystem::remove(probe, ignored);
-  if (!probed.ok()) return {Status::Code::kNoSpace, probed.message()};
-  return {};
-}
-
-// Resume() would wait for compactions to end, which RocksDB tries again and again where they find
-// no room: so it is called only while RocksDB has an error, which keeps them from that.
-Status RocksdbEngine::do_try_resume() {
-  if (!stopped_) return ledger_.probe_room();
-  if (Status room = probe_room_to_recover(); !room.ok()) {
-    room_.is_ample = false;
-    return room;
-  }
-  const rocksdb::Status status = has_error_ ? resume() : rocksdb::Status();
-  // RocksDB looks for space by itself every few seconds and admits no second attempt meanwhile. Its
-  // own may wait for a flush, which is not lost then.
-  room_.is_ample = status.IsBusy();
-  if (status.IsBusy()) {
-    gate_.open();
-    return {Status::Code::kNoSpace, "RocksDB is recovering from a full disk"};
-  }
-  status.ok() ? gate_.open() : gate_.close();
-  if (!status.ok()) return to_stop(status);
-  if (ledger_.newest_is_torn()) return stuck();
-  if (Status room = ledger_.probe_room(); !room.ok()) return room;
-  // A log that was torn is complete, and marked as such before anything is written behind it.
-  if (Status synced = ledger_.sync(); !synced.ok()) return synced;
-  if (!never_stops_writes_.exchange(true)) set_level0_triggers();
-  stopped_ = false;
-  return {};
-}
-
-// RocksDB begins a new log only if it has anything to flush, and aborts on one that an append
-// failed on.
-bool RocksdbEngine::is_stuck_behind_log() const {
-  return ledger_.newest_is_torn() &&
-         property_of_all_spaces(rocksdb::DB::Properties::kNumEntriesActiveMemTable) == 0;
-}
-
-// RocksDB has been seen to wait for a flush that nobody would ever begin.
-rocksdb::Status RocksdbEngine::resume() {
-  using Property = rocksdb::DB::Properties;
-  const std::lock_guard lock(files_mutex_);
-  std::future<rocksdb::Status> resumed;
-  std::promise<void> called;
-  try {
-    resumed = std::async(std::launch::async, [this, &called] {
-      called.set_value();
-      return db_->Resume();
-    });
-  } catch (const std::system_error& error) {
-    return rocksdb::Status::Busy("no thread for it", error.what());  // at the next attempt, maybe
-  }
-  called.get_future().wait();
-  auto worked_at = std::chrono::steady_clock::now();
-  while (resumed.wait_for(kRecoveryBegins) != std::future_status::ready) {
-    gate_.open();
-    const auto now = std::chrono::steady_clock::now();
-    const bool works = property(Property::kNumRunningFlushes) > 0 ||
-                       property(Property::kNumRunningCompactions) > 0 || rewriting_;
-    if (works) worked_at = now;
-    if (now - worked_at > kFlushWait || interrupted_) rocksdb::CancelAllBackgroundWork(db_.get());
-  }
-  rocksdb::Status status = resumed.get();
-  if (status.ok()) {
-    keeps_files_ = 0;
-    ++recoveries_;
   }
   return status;
 }

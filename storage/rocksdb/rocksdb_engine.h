@@ -56,13 +56,13 @@ class RocksdbEngine : public Engine {
   void reset_stats() override;
   void set_cache_bytes(uint64_t bytes) override;
   void set_compaction_rate(uint64_t bytes_per_second) override;
+  void look_at_space() override;
+  void interrupt() override;
 
   // rocksdb_reclaim.cc
   size_t add_dead(GarbageKind kind, std::span<const uint64_t> ids) override;
   Status reclaim(GarbageKind kind, Reclaimed* out) override;
   Status make_room() override;
-  void look_at_space() override;
-  void interrupt() override;
 
  protected:
   Status do_write(const Batch& batch, Durability durability) override;
@@ -82,24 +82,29 @@ class RocksdbEngine : public Engine {
   DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
   bool may_begin_log() const;
   Status write_batch(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // rocksdb_recovery.cc
   static Status stopped();  // the answer while stopped_
+  static Status stuck();
+  bool is_stuck_behind_log() const;
   // Waits for the memtables that have been put aside, or until RocksDB is stopped.
   Status wait_until_flushed() const;
   void wake_flush_waiters();
   Status probe_room_to_recover() const;
+  // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
+  // does no background work any more.
+  rocksdb::Status resume();
+  // Before a change of the manifest, and when it is over. By files_mutex_.
+  rocksdb::Status keep_files();
+  void let_files_go(const rocksdb::Status& changed);
+
+  // rocksdb_maintenance.cc
   bool lacks_room(Space space) const;
   uint64_t largest_compaction() const;
   std::unordered_map<std::string, std::string> level0_triggers() const;
   void set_level0_triggers();
-  // Before a change of the manifest, and when it is over. By files_mutex_.
-  rocksdb::Status keep_files();
-  void let_files_go(const rocksdb::Status& changed);
   void set_options(const std::unordered_map<std::string, std::string>& options);  // of all spaces
-  // What Resume() says; ShutdownInProgress when it would have waited for ever, and then RocksDB
-  // does no background work any more.
-  rocksdb::Status resume();
-  bool is_stuck_behind_log() const;
-  static Status stuck();
+
+  // rocksdb_reclaim.cc
   Status flush_dead();
   uint32_t flushed_epoch(GarbageKind kind) const;
   Status list_tables(GarbageKind kind, std::vector<Table>* tables) const;
@@ -110,6 +115,7 @@ class RocksdbEngine : public Engine {
   rocksdb::Status compact_files(const rocksdb::CompactionOptions& options, Space space,
                                 const std::vector<std::string>& names, int level,
                                 rocksdb::CompactionJobInfo* info);
+
   uint64_t property(const std::string& name) const;                // of the database
   uint64_t property_of_all_spaces(const std::string& name) const;  // summed up
   void log_failure(std::string_view what, const rocksdb::Status& status) const;
@@ -117,8 +123,8 @@ class RocksdbEngine : public Engine {
   // Constant after open.
   const std::string path_;
   const std::function<void(const std::string&)> on_log_;
-  LogLedger ledger_;  // thread safe
-  FlushGate gate_;    // thread safe
+  LogLedger ledger_;                       // thread safe
+  const std::shared_ptr<FlushGate> gate_;  // thread safe
   // What compactions leave besides room for what is in memory; twice what a recovery needs.
   static constexpr uint64_t kReserveBytes = 8 << 20;
   DiskRoom room_;  // thread safe

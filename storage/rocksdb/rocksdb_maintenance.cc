@@ -141,23 +141,6 @@ void RocksdbEngine::set_level0_triggers() {
   set_options(level0_triggers());
 }
 
-// RocksDB keeps all files while its manifest may name others than it goes by: from a failed write
-// of the manifest until one succeeds. It does not where options are set, files are deleted by range
-// or compacted by name: behind a failure the manifest would name files that are gone, and nothing
-// could be opened any more. And Resume() ends the process unless they are kept.
-rocksdb::Status RocksdbEngine::keep_files() {
-  return db_->DisableFileDeletions();
-}
-
-// Resume() lets files go whoever keeps them: nothing is given back that it has given back already.
-void RocksdbEngine::let_files_go(const rocksdb::Status& changed) {
-  if (changed.ok() || is_conflict(changed)) {
-    log_failure("RocksDB keeps files", db_->EnableFileDeletions(false));
-  } else {
-    ++keeps_files_;
-  }
-}
-
 void RocksdbEngine::set_options(const std::unordered_map<std::string, std::string>& options) {
   const std::lock_guard lock(files_mutex_);
   rocksdb::Status status = keep_files();

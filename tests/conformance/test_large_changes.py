@@ -11,7 +11,7 @@ from support.servers import self_check
 COUNT = 6000
 MOST = 5000
 LARGE = 12_000
-ENTRIES = 31_000
+ENTRIES = 34_000
 
 
 def name(number):
@@ -116,9 +116,11 @@ REMOVALS = [
     ("largegapped", "", ["LTRIM", "k", "3000", "-3000"]),
     ("largegapped", "", ["LPOP", "k", "5000"]),
     ("largegapped", "", ["RPOP", "k", "5000"]),
-    ("largestream", "", ["XTRIM", "k", "MAXLEN", "20900"]),
+    ("largestream", "", ["XTRIM", "k", "MAXLEN", "23900"]),
     ("largestream", "", ["XTRIM", "k", "MINID", "10020-0"]),
-    ("largestream", "", ["XADD", "k", "MAXLEN", "20900", "99999-1", "f", "v"]),
+    ("largestream", "", ["XADD", "k", "MAXLEN", "23900", "99999-1", "f", "v"]),
+    ("largestream", "", ["XGROUP", "DESTROY", "k", "group"]),
+    ("largestream", "", ["XGROUP", "DELCONSUMER", "k", "group", "a"]),
 ]
 # The same, for what is added. To see that the mode does not matter, every third and sixth is enough.
 ADDITIONS = [
