@@ -24,10 +24,20 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// The first bytes of a log are worth a wait, where the disk has no room for them although it gave
-// it: memtables may be empty then, and RocksDB cannot begin another log before it is opened again.
-constexpr std::chrono::seconds kFirstBytesWait{1};
-constexpr std::chrono::milliseconds kFirstBytesPause{10};
+// The name and the first bytes of a log are worth a wait, where the disk has no room for them
+// although it gave it: without, RocksDB may not begin another log before it is opened again.
+template <typename Attempt, typename IsWorthIt>
+IOStatus insist(const Attempt& attempt, const IsWorthIt& is_worth_it) {
+  constexpr std::chrono::seconds kWait{1};
+  constexpr std::chrono::milliseconds kPause{10};
+  IOStatus status = attempt();
+  const auto until = std::chrono::steady_clock::now() + kWait;
+  while (status.IsNoSpace() && is_worth_it() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kPause);
+    status = attempt();
+  }
+  return status;
+}
 
 IOStatus to_io_status(const Status& status) {
   if (status.ok()) return IOStatus::OK();
@@ -53,9 +63,14 @@ class NextLog {
                 std::unique_ptr<FSWritableFile>* result, IODebugContext* debug) {
     std::lock_guard lock(mutex_);
     options_ = options;
-    if (file_ == nullptr) return disk_->NewWritableFile(path, options, result, debug);
-    IOStatus status = disk_->RenameFile(path_, path, IOOptions(), debug);
-    if (status.ok()) *result = std::move(file_);
+    const bool is_there = file_ != nullptr;
+    IOStatus status = insist(
+        [&] {
+          return is_there ? disk_->RenameFile(path_, path, IOOptions(), debug)
+                          : disk_->NewWritableFile(path, options, result, debug);
+        },
+        [] { return true; });
+    if (status.ok() && is_there) *result = std::move(file_);
     return status;
   }
 
@@ -85,12 +100,9 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     if (LogLedger::torn(*log_)) return IOStatus::OK();
     if (const Status begun = ledger_->before_append(*log_); !begun.ok()) return to_io_status(begun);
-    IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
-    const auto until = std::chrono::steady_clock::now() + kFirstBytesWait;
-    while (status.IsNoSpace() && is_empty() && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(kFirstBytesPause);
-      status = FSWritableFileOwnerWrapper::Append(data, options, debug);
-    }
+    IOStatus status =
+        insist([&] { return FSWritableFileOwnerWrapper::Append(data, options, debug); },
+               [this] { return is_empty(); });
     if (status.ok()) {
       ledger_->appended(*log_, data.size());
     } else {

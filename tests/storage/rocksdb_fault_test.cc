@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -102,7 +103,7 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
   OneFault* const fault_;
 };
 
-// Logs take their first bytes only at the third attempt.
+// Logs take their name and their first bytes only at the third attempt.
 class ShyLogFileSystem : public rocksdb::FileSystemWrapper {
  public:
   ShyLogFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -116,8 +117,16 @@ class ShyLogFileSystem : public rocksdb::FileSystemWrapper {
     }
     return status;
   }
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override {
+    if (to.ends_with(".log") && ++renames_ % 3 != 0) return rocksdb::IOStatus::NoSpace("full");
+    return target()->RenameFile(from, to, options, debug);
+  }
 
  private:
+  std::atomic<int> renames_ = 0;
+
   class File : public rocksdb::FSWritableFileOwnerWrapper {
    public:
     using FSWritableFileOwnerWrapper::Append;
@@ -278,7 +287,8 @@ TEST_CASE("RocksDB: a log that cannot be marked for want of space is no error of
   CHECK(engine->scan(kMeta).size() == records + 1);
 }
 
-TEST_CASE("RocksDB: a log that finds no room for its first bytes, for a moment, takes them") {
+TEST_CASE(
+    "RocksDB: a log that finds no room for its name or first bytes, for a moment, takes them") {
   TemporaryDirectory directory;
   EngineOptions options = TestEngine::small_options();
   options.path = directory.file("db");
