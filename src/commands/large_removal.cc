@@ -63,8 +63,8 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
                                      const Record& before, uint64_t elements,
                                      const data::TakeElements& take, const RestOf& rest_of,
                                      types::Touch touch) {
-  if (ctx.in_place || elements > contract::kRemovalsRepeatedByWriter ||
-      is_rest_little(before, elements)) {
+  if ((ctx.in_place && !data::has_taken_beside(ctx, key)) ||
+      elements > contract::kRemovalsRepeatedByWriter || is_rest_little(before, elements)) {
     return leave_rest(ctx, key, before, rest_of, touch);
   }
   auto made = data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, rest_of), touch);

@@ -96,6 +96,10 @@ struct OfSources : contract::PoolResult {
   Names source_states;
 };
 
+bool is_good(contract::WriteContext& ctx, const Names& sources, const OfSources& result) {
+  return result.is_made && result.source_states == states(ctx.keys, ctx.db, sources);
+}
+
 enum class Of : uint8_t {
   kView,    // whatever the sources are then
   kAsSeen,  // only while they are as the writer has just found them: the command counts on that
@@ -113,30 +117,31 @@ std::shared_ptr<Result> make_beside(
   const Names seen = is_as_seen ? states(ctx.keys, ctx.db, names) : Names();
   // They changed while it was made: not a second time.
   if (ctx.earlier) ctx.hold({});
-  return ctx.from_pool<Result>(
-      [&](const Result& result) {
-        return result.is_made && result.source_states == states(ctx.keys, ctx.db, names);
-      },
-      [&services = ctx.data, db = ctx.db, names, seen, in_transaction, is_as_seen,
-       fill](types::KeyReader& view) {
-        SourcesOfTransaction keys(view, db, names, in_transaction ? seen : Names());
-        auto result = std::make_shared<Result>(services);
-        result->source_states = states(keys, db, names);
-        result->is_made = !is_as_seen || seen == result->source_states;
-        if (result->is_made) fill(keys, *result);
-        return result;
-      },
-      here);
+  return ctx.from_pool<Result>([&](const Result& result) { return is_good(ctx, names, result); },
+                               [&services = ctx.data, db = ctx.db, names, seen, in_transaction,
+                                is_as_seen, fill](types::KeyReader& view) {
+                                 SourcesOfTransaction keys(view, db, names,
+                                                           in_transaction ? seen : Names());
+                                 auto result = std::make_shared<Result>(services);
+                                 result->source_states = states(keys, db, names);
+                                 result->is_made = !is_as_seen || seen == result->source_states;
+                                 if (result->is_made) fill(keys, *result);
+                                 return result;
+                               },
+                               here);
 }
 
 // A value whose elements are in the engine already, and what was taken to make it.
-struct BuiltBeside : OfSources {
-  explicit BuiltBeside(Services& services)
+struct Built {
+  explicit Built(Services& services)
       : collection(services), taken(std::make_shared<SpillSort>(services)) {}
 
   BuiltCollection collection;
   std::shared_ptr<SpillSort> taken;
   BuiltValue value;
+};
+struct BuiltBeside : OfSources, Built {
+  using Built::Built;
 };
 
 // `build` makes the value; its elements go into the collection.
@@ -155,7 +160,7 @@ std::shared_ptr<BuiltBeside> build_beside(contract::WriteContext& ctx, const Rec
 }
 
 // The value with its collection; nothing when reading failed.
-std::optional<BuiltValue> link(contract::WriteContext& ctx, BuiltBeside& built) {
+std::optional<BuiltValue> link(contract::WriteContext& ctx, Built& built) {
   BuiltValue value = built.value;
   if (value.metadata.collection) {
     if (!built.collection.link(ctx.keys)) return std::nullopt;
@@ -165,7 +170,7 @@ std::optional<BuiltValue> link(contract::WriteContext& ctx, BuiltBeside& built) 
   return value;
 }
 
-std::optional<Rest> rest_of(contract::WriteContext& ctx, BuiltBeside& built) {
+std::optional<Rest> rest_of(contract::WriteContext& ctx, Built& built) {
   // What nobody needs stays garbage.
   if (built.value.changes == 0 || built.value.size == 0) {
     return Rest{.value = built.value, .taken = built.taken};
@@ -239,9 +244,10 @@ struct ChangedBeside : OfSources, InSandbox {
 
   Change change;
 };
-// Or too many to be held, and then the rest was built.
-struct TakenBeside : BuiltBeside, InSandbox {
-  using BuiltBeside::BuiltBeside;
+// Or too many to be held, and then the rest was built. No BuiltBeside, which a later run of the
+// command may ask for: it would take the one for the other.
+struct TakenBeside : OfSources, Built, InSandbox {
+  using Built::Built;
 };
 
 std::unique_ptr<Sandbox> sandbox_of(types::KeyReader& view, Services& services) {
@@ -354,6 +360,11 @@ std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_vie
   return made->change;
 }
 
+bool has_taken_beside(contract::WriteContext& ctx, std::string_view key) {
+  const auto made = std::dynamic_pointer_cast<TakenBeside>(ctx.earlier);
+  return made && is_good(ctx, {std::string(key)}, *made);
+}
+
 std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_view key,
                                        const types::Record& before, const TakeElements& take,
                                        const MakeRest& make, types::Touch touch) {
@@ -373,10 +384,12 @@ std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_
                                  .before = source,
                                  .taken = *result.taken,
                                  .is_too_much = is_too_much});
+        const bool is_left =
+            taken && taken->left && result.sandbox->keys().peek(db, name, &result.after);
         if (held.failed()) return keys.data().latch_error(held.error());
         if (taken) {
+          INGOT_CHECK(is_left == taken->left);
           result.value = {.size = taken->left ? 1u : 0u, .changes = taken->count};
-          if (taken->left) result.sandbox->keys().peek(db, name, &result.after);
         } else {
           result.sandbox = nullptr;
           result.taken = std::make_shared<SpillSort>(services);

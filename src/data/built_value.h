@@ -73,7 +73,9 @@ struct RestOrTaken {
   Rest rest;
   bool is_stored = false;
 };
-// Requires a collection, and not ctx.in_place.
+// Whether an earlier run of the command has done so, and it is still good.
+bool has_taken_beside(contract::WriteContext& ctx, std::string_view key);
+// Requires a collection, and not ctx.in_place unless has_taken_beside().
 [[nodiscard]] std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx,
                                                      std::string_view key,
                                                      const types::Record& before,

@@ -293,6 +293,29 @@ TEST_CASE("few of very many are taken from where they are", "[exec]") {
         ":7000\r\n:7000\r\n:7000\r\n");
 }
 
+// From the sixteenth time on nothing more is asked of the pool, and what it has made is good.
+TEST_CASE("a script that has asked the pool very often takes from a far larger collection",
+          "[exec]") {
+  InProcess server(memory());
+  InProcessClient client(server);
+  client.run(many_members("s"));
+  constexpr int kElements = 110'000;
+  InProcessClient::Line list;
+  for (int i = 0; i < kElements; ++i) {
+    if (list.empty()) list = {"RPUSH", "l"};
+    list.push_back(std::to_string(i));
+    if (list.size() < 10'000 && i + 1 < kElements) continue;
+    client.run(list);
+    list.clear();
+  }
+  const std::string script =
+      "for i = 1, 15 do redis.call('COPY', KEYS[1], 't' .. i) end "
+      "redis.call('LTRIM', KEYS[2], 17000, -1)";
+  client.run({"EVAL", script, "2", "s", "l"});
+  CHECK(client.pipeline({{"TYPE", "l"}, {"LLEN", "l"}, {"LINDEX", "l", "0"}}) ==
+        "+list\r\n:93000\r\n$5\r\n17000\r\n");
+}
+
 TEST_CASE("what only a transaction has is built in its place", "[exec]") {
   InProcess server(memory());
   InProcessClient client(server);
