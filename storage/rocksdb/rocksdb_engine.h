@@ -115,6 +115,7 @@ class RocksdbEngine : public Engine {
   rocksdb::Status compact_files(const rocksdb::CompactionOptions& options, Space space,
                                 const std::vector<std::string>& names, int level,
                                 rocksdb::CompactionJobInfo* info);
+  bool names_table(const rocksdb::Status& failed) const;
 
   uint64_t property(const std::string& name) const;                // of the database
   uint64_t property_of_all_spaces(const std::string& name) const;  // summed up

@@ -7,6 +7,7 @@
 #include <rocksdb/convenience.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "storage/rocksdb/reclaim_plan.h"
@@ -217,7 +218,16 @@ Status RocksdbEngine::rewrite_level_0(const std::vector<Table>& tables, bool* ag
   return {};
 }
 
-// Others' changes and recoveries do not wait until it is over.
+// Of what compact_files() says: beside tables it writes files whose names begin with letters.
+bool RocksdbEngine::names_table(const rocksdb::Status& failed) const {
+  const std::string text = failed.ToString();
+  const size_t at = text.find(path_ + "/");
+  return at != std::string::npos &&
+         std::isdigit(static_cast<unsigned char>(text[at + path_.size() + 1])) != 0;
+}
+
+// Others' changes and recoveries do not wait until it is over. Where a table fails the manifest has
+// not been written, and what there is of the table must give its space back to a full disk.
 rocksdb::Status RocksdbEngine::compact_files(const rocksdb::CompactionOptions& options, Space space,
                                              const std::vector<std::string>& names, int level,
                                              rocksdb::CompactionJobInfo* info) {
@@ -230,7 +240,7 @@ rocksdb::Status RocksdbEngine::compact_files(const rocksdb::CompactionOptions& o
   status = db_->CompactFiles(options, handle(space), names, level, -1, nullptr, info);
   rewriting_ = false;
   lock.lock();
-  if (recoveries == recoveries_) let_files_go(status);
+  if (recoveries == recoveries_) let_files_go(names_table(status) ? rocksdb::Status() : status);
   return status;
 }
 
