@@ -104,7 +104,7 @@ UNBLOCKS = {
     "in a transaction": ["b BLPOP l 0", "!blocked 1", "a MULTI | CLIENT UNBLOCK {id:b} | RPUSH l x | CLIENT UNBLOCK {id:b} | EXEC", "a LLEN l"],
     "behind a push in a transaction": ["b BLPOP l 0", "!blocked 1", "a MULTI | RPUSH l x | CLIENT UNBLOCK {id:b} | EXEC", "a LLEN l"],
     "fed before": ["b BLPOP l 0", "!blocked 1", "a RPUSH l x | CLIENT UNBLOCK {id:b}"],
-    "what stands behind runs": ["b BLPOP l 0 | SET after 1 | GET after", "!blocked 1", "a EXISTS after", "a CLIENT UNBLOCK {id:b} ERROR", "a EXISTS after"],
+    "what stands behind runs": ["b BLPOP l 0 | SET after 1 | GET after", "!blocked 1", "a EXISTS after", "a CLIENT UNBLOCK {id:b} ERROR", "!blocked 0", "a EXISTS after"],
     "silent ones": ["b CLIENT REPLY OFF", "b BLPOP l 0", "!blocked 1", "a CLIENT UNBLOCK {id:b} ERROR", "a CLIENT UNBLOCK {id:b}"],
     "is shown": ["b BLPOP l 0", "!blocked 1", "a FLAGS {id:b}", "a CLIENT UNBLOCK {id:b}", "a FLAGS {id:b}"],
     "one that has gone": ["b BLPOP l 0", "!blocked 1", "!close b", "a CLIENT UNBLOCK {id:b}"],
