@@ -82,6 +82,7 @@ class RocksdbEngine : public Engine {
   DeadIds& dead(GarbageKind kind) { return dead_[dead_index(kind)]; }
   bool may_begin_log() const;
   Status write_batch(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+
   // rocksdb_recovery.cc
   static Status stopped();  // the answer while stopped_
   static Status stuck();

@@ -115,6 +115,29 @@ class OneFaultFileSystem : public rocksdb::FileSystemWrapper {
   OneFault* const fault_;
 };
 
+rocksdb::IOStatus failure_of(bool full) {
+  rocksdb::IOStatus failure = full ? rocksdb::IOStatus::NoSpace("No space left on device")
+                                   : rocksdb::IOStatus::IOError("Input/output error");
+  failure.SetRetryable(full);
+  return failure;
+}
+
+// An engine on such a disk.
+struct OneFaultEngine {
+  OneFaultEngine() {
+    options.path = directory.file("db");
+    auto [opened, status] = RocksdbEngine::open(
+        options, rocksdb::NewCompositeEnv(std::make_shared<OneFaultFileSystem>(&fault)));
+    REQUIRE(status.ok());
+    engine = std::move(opened);
+  }
+
+  TemporaryDirectory directory;
+  EngineOptions options = TestEngine::small_options();
+  OneFault fault;
+  std::unique_ptr<Engine> engine;
+};
+
 // Logs take their name and their first bytes only at the third attempt.
 class ShyLogFileSystem : public rocksdb::FileSystemWrapper {
  public:
@@ -343,20 +366,13 @@ TEST_CASE("RocksDB: who gives way to a slow disk leaves room for others in memor
 
 TEST_CASE("RocksDB: whichever call to the disk fails, nothing acknowledged is lost") {
   const bool full = GENERATE(true, false);
-  rocksdb::IOStatus failure = full ? rocksdb::IOStatus::NoSpace("No space left on device")
-                                   : rocksdb::IOStatus::IOError("Input/output error");
-  failure.SetRetryable(full);
+  const rocksdb::IOStatus failure = failure_of(full);
   bool failed = true;
   int number = 0;
   while (failed) {
     INFO("call " << ++number << ", " << failure.ToString());
-    TemporaryDirectory directory;
-    EngineOptions options = TestEngine::small_options();
-    options.path = directory.file("db");
-    OneFault fault;
-    auto [engine, opened] = RocksdbEngine::open(
-        options, rocksdb::NewCompositeEnv(std::make_shared<OneFaultFileSystem>(&fault)));
-    REQUIRE(opened.ok());
+    OneFaultEngine disk;
+    auto& [directory, options, fault, engine] = disk;
     std::vector<std::string> acknowledged;
     const auto put = [&, &db = *engine](const std::string& key, Durability durability) {
       const auto batch = db.new_batch();
@@ -390,7 +406,7 @@ TEST_CASE("RocksDB: whichever call to the disk fails, nothing acknowledged is lo
   CHECK(number > 10);
 }
 
-// 120 KB in a file, of the first collection of three.
+// 360 KB in one file: three collections of as many elements.
 constexpr int kElements = 40;
 void fill_three_collections(Engine& engine) {
   for (uint64_t id = 1; id <= 3; ++id) {
@@ -409,20 +425,13 @@ TEST_CASE("RocksDB: whichever call to the disk fails while space is reclaimed, t
   const bool deletes_file = GENERATE(true, false);
   const std::vector<uint64_t> dead =
       deletes_file ? std::vector<uint64_t>{1, 2, 3} : std::vector<uint64_t>{2, 3};
-  rocksdb::IOStatus failure = full ? rocksdb::IOStatus::NoSpace("No space left on device")
-                                   : rocksdb::IOStatus::IOError("Input/output error");
-  failure.SetRetryable(full);
+  const rocksdb::IOStatus failure = failure_of(full);
   bool failed = true;
   int number = 0;
   while (failed) {
     INFO("call " << ++number << ", " << failure.ToString());
-    TemporaryDirectory directory;
-    EngineOptions options = TestEngine::small_options();
-    options.path = directory.file("db");
-    OneFault fault;
-    auto [engine, opened] = RocksdbEngine::open(
-        options, rocksdb::NewCompositeEnv(std::make_shared<OneFaultFileSystem>(&fault)));
-    REQUIRE(opened.ok());
+    OneFaultEngine disk;
+    auto& [directory, options, fault, engine] = disk;
     fill_three_collections(*engine);
     REQUIRE(engine->add_dead(GarbageKind::kCollection, dead) == dead.size());
     fault.fail_call(number, failure);
