@@ -322,6 +322,7 @@ void Instance::apply_limits(const settings::Settings& settings) {
   tracking_.bytes_max = shares.command_bytes;
   services_->data.bounds.command_bytes = shares.command_bytes;
   services_->data.bounds.transaction_bytes = shares.transaction_bytes;
+  services_->data.bounds.changes_bytes = shares.changes_bytes;
   scripts_.set_bounds({.memory_bytes = shares.transaction_bytes,
                        .cache_bytes = shares.command_bytes,
                        .reply_bytes = shares.transaction_bytes,

@@ -9,7 +9,8 @@
 
 namespace ingot::storage {
 
-char* Arena::allocate(size_t bytes) {
+char* Arena::allocate(size_t bytes, size_t alignment) {
+  used_ = (used_ + alignment - 1) / alignment * alignment;
   if (blocks_.empty() || used_ + bytes > blocks_.back().capacity) {
     const size_t next =
         blocks_.empty() ? kFirstBlockBytes : std::min(2 * blocks_.back().capacity, kBlockBytes);
@@ -41,23 +42,41 @@ void Arena::clear() {
   used_ = 0;
 }
 
-Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache)
+Overlay::Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache,
+                 OrderCounts* counts)
     : engine_(engine),
       snapshot_(snapshot),
       cache_(snapshot == nullptr ? cache : nullptr),
+      counts_(counts),
       tier_(tier) {}
 
-const Overlay::Change* Overlay::changed(const HashedKey& key) const {
+Overlay::Change* Overlay::changed(const HashedKey& key) const {
   const auto found = changes_.find(key);
-  return found == changes_.end() ? nullptr : &found->second;
+  return found == changes_.end() ? nullptr : *found;
+}
+
+template <typename Each>
+void Overlay::each(const Each& each) const {
+  for (const Undo& undo : undo_) {
+    if (undo.before == nullptr) each(*undo.change);
+  }
+}
+
+// Tables that have just grown are half empty.
+size_t Overlay::bytes() const {
+  constexpr size_t kOfChange = 2 * (sizeof(Change*) + 1);
+  constexpr size_t kOfUndo = 2 * sizeof(Undo);
+  constexpr size_t kOfOrder = 48;  // a node of the tree
+  return arena_.bytes() + changes_.size() * kOfChange + undo_.size() * kOfUndo +
+         order_.size() * kOfOrder;
 }
 
 Lookup Overlay::look_up(Space space, std::string_view key, Tier tier, std::string* value,
                         Status* status) {
   const HashedKey hashed(space, key);
   if (const Change* change = changed(hashed)) {
-    if (change->removed) return Lookup::kAbsent;
-    value->assign(change->value);
+    if (change->now.removed) return Lookup::kAbsent;
+    value->assign(change->now.value);
     return Lookup::kFound;
   }
   const bool cached = cache_ != nullptr && RecordCache::takes(space);
@@ -82,11 +101,12 @@ Lookup Overlay::probe(Space space, std::string_view key, std::string* value) {
 }
 
 void Overlay::uncommitted(Space space, std::string_view lower, std::string_view upper,
-                          const std::function<void(std::string_view, std::string_view)>& each) {
-  for (const auto& [at, change] : changes_) {
-    if (at.space != space || at.key < lower || at.key >= upper || change.removed) continue;
-    each(at.key, change.value);
-  }
+                          const std::function<void(std::string_view, std::string_view)>& take) {
+  each([&](const Change& change) {
+    const HashedKey& at = change.at;
+    if (at.space != space || at.key < lower || at.key >= upper || change.now.removed) return;
+    take(at.key, change.now.value);
+  });
 }
 
 void Overlay::put(Space space, std::string_view key, std::string_view value) {
@@ -108,53 +128,49 @@ void Overlay::remove(Space space, std::string_view key) {
 bool Overlay::extend(Space space, std::string_view key,
                      const std::function<bool(std::string_view)>& takes_it, std::string_view head,
                      std::string_view tail) {
-  const auto found = changes_.find(HashedKey(space, key));
-  if (found == changes_.end() || found->second.removed || !takes_it(found->second.value)) {
-    return false;
-  }
-  Change& change = found->second;
-  undo_.push_back({.key = found->first, .before = change, .existed = true});
+  Change* const change = changed(HashedKey(space, key));
+  if (change == nullptr || change->now.removed || !takes_it(change->now.value)) return false;
+  State& now = change->now;
+  undo_.push_back({.change = change, .before = arena_.create(now)});
   const size_t added = head.size() + tail.size();
-  if (change.spare < added) {
+  if (now.spare < added) {
     constexpr size_t kSpareMax = 64 << 10;
-    const size_t spare = added + std::min(change.value.size() + added, kSpareMax);
-    change.value = arena_.join(change.value, {}, spare);
-    change.spare = static_cast<uint32_t>(spare);
+    const size_t spare = added + std::min(now.value.size() + added, kSpareMax);
+    now.value = arena_.join(now.value, {}, spare);
+    now.spare = static_cast<uint32_t>(spare);
   }
-  char* end = const_cast<char*>(change.value.data()) + change.value.size();
+  char* end = const_cast<char*>(now.value.data()) + now.value.size();
   if (!head.empty()) std::memcpy(end, head.data(), head.size());
   if (!tail.empty()) std::memcpy(end + head.size(), tail.data(), tail.size());
-  change.value = {change.value.data(), change.value.size() + added};
-  change.spare -= static_cast<uint32_t>(added);
+  now.value = {now.value.data(), now.value.size() + added};
+  now.spare -= static_cast<uint32_t>(added);
   return true;
 }
 
-void Overlay::change(Space space, std::string_view key, Change change) {
+void Overlay::change(Space space, std::string_view key, State now) {
   const HashedKey hashed(space, key);
-  auto found = changes_.find(hashed);
-  if (found != changes_.end()) {
-    undo_.push_back({.key = found->first, .before = found->second, .existed = true});
-    change.is_new = found->second.is_new;
-    found->second = change;
+  if (Change* const known = changed(hashed)) {
+    undo_.push_back({.change = known, .before = arena_.create(known->now)});
+    now.is_new = known->now.is_new;
+    known->now = now;
     return;
   }
-  const HashedKey stored(hashed, arena_.copy(key));
-  changes_.emplace(stored, change);
-  if (ordered_) order_.insert(stored);
-  undo_.push_back({.key = stored, .before = {}, .existed = false});
+  Change* const change =
+      arena_.create(Change{.at = HashedKey(hashed, arena_.copy(key)), .now = now});
+  changes_.insert(change);
+  if (ordered_) order_.insert(change);
+  undo_.push_back({.change = change, .before = nullptr});
 }
 
 void Overlay::rollback(Savepoint savepoint) {
   INGOT_CHECK(savepoint <= undo_.size());  // of this group
   while (undo_.size() > savepoint) {
     const Undo& undo = undo_.back();
-    const auto changed = changes_.find(undo.key);
-    INGOT_CHECK(changed != changes_.end());
-    if (undo.existed) {
-      changed->second = undo.before;
+    if (undo.before != nullptr) {
+      undo.change->now = *undo.before;
     } else {
-      changes_.erase(changed);
-      if (ordered_) order_.erase(undo.key);
+      INGOT_CHECK(changes_.erase(undo.change) == 1);
+      if (ordered_) order_.erase(undo.change);
     }
     undo_.pop_back();
   }
@@ -178,56 +194,63 @@ bool is_element(const SpaceKey& at) {
 }  // namespace
 
 // Most keys differ within the sixteen bytes that are compared as numbers.
-std::vector<const Overlay::Changes::value_type*> Overlay::sorted_changes() const {
+std::vector<const Overlay::Change*> Overlay::sorted_changes() const {
   struct Placed {
     Space space;
     uint64_t head, next;
-    const Changes::value_type* change;
+    const Change* change;
   };
   std::vector<Placed> placed;
   placed.reserve(changes_.size());
-  for (const auto& change : changes_) {
-    const SpaceKey& at = change.first;
+  each([&](const Change& change) {
+    const SpaceKey& at = change.at;
     placed.push_back({at.space, bytes_of(at.key, 0), bytes_of(at.key, 8), &change});
-  }
+  });
   std::ranges::sort(placed, [](const Placed& a, const Placed& b) {
     if (a.space != b.space) return a.space < b.space;
     if (a.head != b.head) return a.head < b.head;
     if (a.next != b.next) return a.next < b.next;
-    return a.change->first.key < b.change->first.key;
+    return a.change->at.key < b.change->at.key;
   });
-  std::vector<const Changes::value_type*> sorted;
+  std::vector<const Change*> sorted;
   sorted.reserve(placed.size());
   for (const Placed& each : placed) sorted.push_back(each.change);
   return sorted;
 }
 
-void Overlay::each_element(const EachChange& each) const {
-  for (const auto* changed : sorted_changes()) {
-    const auto& [at, change] = *changed;
-    if (is_element(at)) each(at.space, at.key, change.removed ? nullptr : &change.value);
+void Overlay::each_element(const EachChange& take) const {
+  for (const Change* change : sorted_changes()) {
+    if (is_element(change->at)) take(change->at.space, change->at.key, change->value());
   }
 }
 
-void Overlay::each_change(const EachChange& each) const {
-  for (const auto& [at, change] : changes_) {
-    each(at.space, at.key, change.removed ? nullptr : &change.value);
+void Overlay::each_change(const EachChange& take) const {
+  each([&](const Change& change) { take(change.at.space, change.at.key, change.value()); });
+}
+
+void Overlay::each_change(
+    Space space, std::string_view lower, std::string_view upper,
+    const std::function<bool(std::string_view, const std::string_view*)>& take) {
+  if (changes_.empty()) return;
+  const auto end = order().lower_bound(SpaceKey{space, upper});
+  for (auto at = order_.lower_bound(SpaceKey{space, lower}); at != end; ++at) {
+    if (!take((*at)->at.key, (*at)->value())) return;
   }
 }
 
-void Overlay::take_elements(const EachChange& each) {
+void Overlay::take_elements(const EachChange& take) {
   struct Other {
     Space space;
     std::string key;
     std::optional<std::string> value;
   };
-  each_element(each);
+  each_element(take);
   std::vector<Other> others;
-  for (const auto& [at, change] : changes_) {
-    if (is_element(at)) continue;
-    others.push_back({at.space, std::string(at.key),
-                      change.removed ? std::nullopt : std::optional<std::string>(change.value)});
-  }
+  each([&](const Change& change) {
+    if (is_element(change.at)) return;
+    others.push_back({change.at.space, std::string(change.at.key), std::nullopt});
+    if (!change.now.removed) others.back().value = change.now.value;
+  });
   clear();
   for (const Other& other : others) {
     other.value ? put(other.space, other.key, *other.value) : remove(other.space, other.key);
@@ -235,10 +258,10 @@ void Overlay::take_elements(const EachChange& each) {
 }
 
 void Overlay::write_to(Batch* batch) const {
-  for (const auto* changed : sorted_changes()) {
-    const auto& [at, change] = *changed;
-    if (change.removed && change.is_new) continue;  // came and went: the engine never had it
-    change.removed ? batch->remove(at.space, at.key) : batch->put(at.space, at.key, change.value);
+  for (const Change* change : sorted_changes()) {
+    const auto& [at, now] = *change;
+    if (now.removed && now.is_new) continue;  // came and went: the engine never had it
+    now.removed ? batch->remove(at.space, at.key) : batch->put(at.space, at.key, now.value);
   }
 }
 
@@ -292,15 +315,12 @@ void Overlay::begin_cache_changes() {
     for (const HashedKey& at : some) changing_.push_back(cache_->begin_change(at));
     some.clear();
   };
-  for (const auto& [at, change] : changes_) {
-    if (!RecordCache::takes(at.space)) continue;
-    if (change.is_new) {
-      cache_->begin_new();
-      continue;
-    }
-    some.push_back(at);
+  each([&](const Change& change) {
+    if (!RecordCache::takes(change.at.space)) return;
+    if (change.now.is_new) return cache_->begin_new();
+    some.push_back(change.at);
     if (some.size() == kTogether) begin_some();
-  }
+  });
   begin_some();
 }
 
@@ -309,11 +329,12 @@ void Overlay::end_cache_changes(bool committed) {
   constexpr size_t kAhead = 8;
   cache_->end_changes();
   size_t next = 0;
-  for (const auto& [at, change] : changes_) {
-    if (!RecordCache::takes(at.space) || change.is_new) continue;
+  each([&](const Change& change) {
+    const auto& [at, now] = change;
+    if (!RecordCache::takes(at.space) || now.is_new) return;
     if (next + kAhead < changing_.size()) RecordCache::prefetch(changing_[next + kAhead]);
-    cache_->end_change(at, changing_[next++], committed && !change.removed ? change.value : "");
-  }
+    cache_->end_change(at, changing_[next++], committed && !now.removed ? now.value : "");
+  });
 }
 
 void Overlay::clear() {
@@ -323,20 +344,22 @@ void Overlay::clear() {
   clear_to_little(changing_, changing_.capacity());
   order_.clear();
   ordered_ = false;
+  if (!orders_.empty()) orders_.clear();  // which goes over all that it ever held
   arena_.clear();
 }
 
-const std::set<SpaceKey>& Overlay::order() {
+const Overlay::Ordered& Overlay::order() {
   if (!ordered_) {
-    for (const auto& [key, change] : changes_) order_.insert(key);
+    order_.insert(changes_.begin(), changes_.end());
     ordered_ = true;
   }
   return order_;
 }
 
 bool Overlay::changes(Space space, std::string_view lower, std::string_view upper) {
-  const auto first = order().lower_bound({space, lower});
-  return first != order_.end() && *first < SpaceKey{space, upper};
+  if (changes_.empty()) return false;
+  const auto first = order().lower_bound(SpaceKey{space, lower});
+  return first != order_.end() && (*first)->at < SpaceKey{space, upper};
 }
 
 // Merges the engine's cursor with the overlay's changed keys. Both stand at or beyond the current
@@ -400,18 +423,18 @@ class OverlayCursor : public Cursor {
     const SpaceKey at{space_, at_};
     auto change = inclusive ? order.lower_bound(at) : order.upper_bound(at);
     while (true) {
-      bool has_change = change != order.end() && change->space == space_ &&
-                        (upper_.empty() || change->key < upper_);
+      bool has_change = change != order.end() && (*change)->at.space == space_ &&
+                        (upper_.empty() || (*change)->at.key < upper_);
       bool has_base = base_->valid();
       if (!has_change && !has_base) return set_invalid();
       if (!has_base && base_->outcome() != Lookup::kFound) return set_invalid();
-      std::string_view changed = has_change ? change->key : std::string_view();
+      std::string_view changed = has_change ? (*change)->at.key : std::string_view();
       if (has_base && (!has_change || base_->key() < changed)) {
         return set(base_->key(), base_->value());
       }
       // The engine's cursor may stay on the same key until next(): it is seldom asked to go on, and
       // to pass a key with many versions is slow.
-      if (take(*change)) return;
+      if (take(**change)) return;
       if (has_base && base_->key() == changed) base_->next();
       ++change;
     }
@@ -422,25 +445,24 @@ class OverlayCursor : public Cursor {
     const SpaceKey at{space_, at_};
     auto change = inclusive ? order.upper_bound(at) : order.lower_bound(at);
     while (true) {
-      bool has_change = change != order.begin() && std::prev(change)->space == space_ &&
-                        std::prev(change)->key >= lower_;
+      bool has_change = change != order.begin() && (*std::prev(change))->at.space == space_ &&
+                        (*std::prev(change))->at.key >= lower_;
       bool has_base = base_->valid();
       if (!has_change && !has_base) return set_invalid();
       if (!has_base && base_->outcome() != Lookup::kFound) return set_invalid();
-      std::string_view changed = has_change ? std::prev(change)->key : std::string_view();
+      std::string_view changed = has_change ? (*std::prev(change))->at.key : std::string_view();
       if (has_base && (!has_change || base_->key() > changed)) {
         return set(base_->key(), base_->value());
       }
-      if (take(*std::prev(change))) return;
+      if (take(**std::prev(change))) return;
       if (has_base && base_->key() == changed) base_->prev();
       --change;
     }
   }
 
-  bool take(const SpaceKey& at) {
-    const auto& change = *overlay_.changed(HashedKey(at.space, at.key));
-    if (change.removed) return false;
-    set(at.key, change.value);
+  bool take(const Overlay::Change& change) {
+    if (change.now.removed) return false;
+    set(change.at.key, change.now.value);
     return true;
   }
 
@@ -464,13 +486,18 @@ class OverlayCursor : public Cursor {
   bool inclusive_end_ = true;
 };
 
+std::unique_ptr<Cursor> Overlay::committed_cursor(Space space, std::string_view lower,
+                                                  std::string_view upper) const {
+  return engine_.new_cursor(space, {.snapshot = snapshot_,
+                                    .lower = std::string(lower),
+                                    .upper = std::string(upper),
+                                    .tier = tier_});
+}
+
 std::unique_ptr<Cursor> Overlay::cursor(Space space, std::string_view lower,
                                         std::string_view upper) {
-  auto base = engine_.new_cursor(space, {.snapshot = snapshot_,
-                                         .lower = std::string(lower),
-                                         .upper = std::string(upper),
-                                         .tier = tier_});
-  return std::make_unique<OverlayCursor>(*this, space, std::move(base), lower, upper);
+  return std::make_unique<OverlayCursor>(*this, space, committed_cursor(space, lower, upper), lower,
+                                         upper);
 }
 
 }  // namespace ingot::storage

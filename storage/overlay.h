@@ -9,10 +9,13 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,11 +32,17 @@ class Arena {
   std::string_view copy(std::string_view bytes);
   // `head` and `tail` joined, and `spare` bytes behind them.
   std::string_view join(std::string_view head, std::string_view tail, size_t spare = 0);
+  // Of a type that needs no destructor.
+  template <typename T>
+  T* create(const T& value) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    return new (allocate(sizeof(T), alignof(T))) T(value);
+  }
   void clear();
   size_t bytes() const { return bytes_; }
 
  private:
-  char* allocate(size_t bytes);
+  char* allocate(size_t bytes, size_t alignment = 1);
 
   static constexpr size_t kFirstBlockBytes = 8 << 10;
   static constexpr size_t kBlockBytes = 256 << 10;
@@ -52,10 +61,14 @@ class Overlay : public Reader {
   using Savepoint = size_t;
 
   // `snapshot` null: the latest state, which only this overlay's owner changes; only then is
-  // `cache` used, which may be null. All three must outlive the overlay.
-  Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache = nullptr);
+  // `cache` used. It and `counts` may be null. All must outlive the overlay.
+  Overlay(Engine& engine, const Snapshot* snapshot, Tier tier, RecordCache* cache = nullptr,
+          OrderCounts* counts = nullptr);
 
   const Snapshot* snapshot() const override { return snapshot_; }
+  Overlay* overlay() override { return this; }
+  // Of the orders that are committed.
+  OrderCounts* order_counts() const override { return counts_; }
   bool get(Space space, std::string_view key, std::string* value) override;
   // What memory knows: kMiss where only the disk can tell. Latches nothing.
   Lookup probe(Space space, std::string_view key, std::string* value);
@@ -78,6 +91,17 @@ class Overlay : public Reader {
               const std::function<bool(std::string_view value)>& takes_it, std::string_view head,
               std::string_view tail);
 
+  // Of what is committed, without the changes. Latches nothing.
+  std::unique_ptr<Cursor> committed_cursor(Space space, std::string_view lower,
+                                           std::string_view upper) const;
+  // Before a change of an order of this revision; what it was before the first one is told until
+  // clear().
+  void note_order(CollectionId id, uint32_t revision) { orders_.emplace(id, revision); }
+  std::optional<uint32_t> committed_revision(CollectionId id) const {
+    const auto found = orders_.find(id);
+    return found == orders_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   Savepoint savepoint() const { return undo_.size(); }
   void rollback(Savepoint savepoint);
 
@@ -85,15 +109,19 @@ class Overlay : public Reader {
   bool changes(Space space, std::string_view lower,
                std::string_view upper);  // any of [lower, upper)
   size_t size() const { return changes_.size(); }
-  size_t bytes() const { return arena_.bytes(); }  // held until clear()
+  size_t bytes() const;  // held until clear()
   void write_to(Batch* batch) const;
   // The changes of elements (kData and kOrder), in order; null stands for a removal.
   using EachChange =
       std::function<void(Space space, std::string_view key, const std::string_view* value)>;
   void each_element(const EachChange& each) const;
   void each_change(const EachChange& each) const;  // of all spaces, in no order
-  // The same, and forgets them, for whoever writes them to where this overlay reads. No savepoint
-  // or cursor outlives it.
+  // Those of [lower, upper) alone, in order, until it returns false.
+  void each_change(
+      Space space, std::string_view lower, std::string_view upper,
+      const std::function<bool(std::string_view key, const std::string_view* value)>& each);
+  // Of all spaces, and forgets them, for whoever writes them to where this overlay reads. No
+  // savepoint or cursor outlives it.
   void take_elements(const EachChange& each);
   // Takes the records of [lower, upper) that the engine has, at most some kilobytes of them, into
   // the cache: whoever is going to look them up one by one finds them there. `each` hears of them;
@@ -116,37 +144,63 @@ class Overlay : public Reader {
 
  private:
   friend class OverlayCursor;
-  struct Change {
+  struct State {
     std::string_view value;
     bool removed = false;
     bool is_new = false;  // was not there before the group, nor is in the cache
     uint32_t spare = 0;   // bytes behind the value that are its own
   };
-  struct Undo {
-    HashedKey key;
-    Change before;
-    bool existed;
-  };
-  using Changes = boost::unordered_flat_map<HashedKey, Change, HashOfKey, std::equal_to<>>;
+  struct Change {
+    HashedKey at;
+    State now;
 
-  void change(Space space, std::string_view key, Change change);
-  const Change* changed(const HashedKey& key) const;
+    const std::string_view* value() const { return now.removed ? nullptr : &now.value; }
+  };
+  struct Undo {
+    Change* change;
+    const State* before;  // null where this was its first change
+  };
+  // Changes are found by their keys.
+  static const HashedKey& key_of(const Change* change) { return change->at; }
+  static const HashedKey& key_of(const HashedKey& key) { return key; }
+  static const SpaceKey& key_of(const SpaceKey& key) { return key; }
+  struct Hash {
+    using is_avalanching = void;
+    using is_transparent = void;
+    size_t operator()(const auto& each) const { return key_of(each).hash; }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const auto& a, const auto& b) const { return key_of(a) == key_of(b); }
+  };
+  struct Less {
+    using is_transparent = void;
+    bool operator()(const auto& a, const auto& b) const { return key_of(a) < key_of(b); }
+  };
+  using Ordered = std::set<Change*, Less>;
+
+  void change(Space space, std::string_view key, State now);
+  Change* changed(const HashedKey& key) const;
+  // Once for each changed key, in the order of their first changes.
+  template <typename Each>
+  void each(const Each& each) const;
   Lookup look_up(Space space, std::string_view key, Tier tier, std::string* value, Status* status);
-  std::vector<const Changes::value_type*> sorted_changes() const;
-  // The changed keys of all spaces in order, built on first use.
-  const std::set<SpaceKey>& order();
+  std::vector<const Change*> sorted_changes() const;
+  const Ordered& order();  // of all spaces, built on first use
 
   Engine& engine_;
   const Snapshot* snapshot_;
   RecordCache* const cache_;
+  OrderCounts* const counts_;
   Tier tier_;
-  Arena arena_;
-  Changes changes_;
+  Arena arena_;  // has the changes, their keys and values, and what was before them
+  boost::unordered_flat_set<Change*, Hash, Equal> changes_;
   boost::unordered_flat_set<HashedKey, HashOfKey, std::equal_to<>> absent_;  // by look_ahead()
   std::vector<RecordCache::Changing> changing_;  // as the changes follow on each other
   std::vector<Undo> undo_;
-  std::set<SpaceKey> order_;
+  Ordered order_;
   bool ordered_ = false;
+  boost::unordered_flat_map<CollectionId, uint32_t> orders_;  // see note_order()
 };
 
 }  // namespace ingot::storage

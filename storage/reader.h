@@ -22,9 +22,14 @@
 
 namespace ingot::storage {
 
+class Overlay;
+
 class Reader {
  public:
   virtual ~Reader() = default;
+
+  // The changes that are read with what is committed; null where nothing else is read.
+  virtual Overlay* overlay() { return nullptr; }
 
   // Of the state that is read; null for the latest.
   virtual const Snapshot* snapshot() const { return nullptr; }

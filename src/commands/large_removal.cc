@@ -15,10 +15,10 @@ using types::Record;
 namespace {
 
 // Whether those that are left are so few that they are written anew: the longer the writer would
-// repeat the removals, the more may be written instead.
-bool is_rest_little(const Record& record, uint64_t elements) {
-  constexpr uint64_t kRewrittenMax = 16;
-  const uint64_t rewritten = std::min(1 + elements / contract::kRemovedByWriter, kRewrittenMax);
+// repeat the removals, the more may be written instead, unless it writes them itself.
+bool is_rest_little(const contract::WriteContext& ctx, const Record& record, uint64_t elements) {
+  const uint64_t rewritten_max = ctx.in_place ? 4 : 16;
+  const uint64_t rewritten = std::min(1 + elements / contract::kRemovedByWriter, rewritten_max);
   return record.collection()->count <= rewritten * elements;
 }
 
@@ -47,8 +47,8 @@ bool is_large_removal(const contract::WriteContext& ctx, const Record& record, u
   if (!record.collection() || elements <= most) return false;
   // What only this transaction sees is not taken beside the writer, and to write it all anew would
   // hold up everybody.
-  return !ctx.in_place || elements > contract::kRepeatedByWriter ||
-         is_rest_little(record, elements);
+  return !ctx.in_place || elements > contract::kRemovalsRepeatedByWriter ||
+         is_rest_little(ctx, record, elements) || data::has_taken_beside(ctx, record);
 }
 
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,
@@ -63,8 +63,8 @@ std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_vi
                                      const Record& before, uint64_t elements,
                                      const data::TakeElements& take, const RestOf& rest_of,
                                      types::Touch touch) {
-  if ((ctx.in_place && !data::has_taken_beside(ctx, key)) ||
-      elements > contract::kRemovalsRepeatedByWriter || is_rest_little(before, elements)) {
+  if ((ctx.in_place && !data::has_taken_beside(ctx, before)) ||
+      elements > contract::kRemovalsRepeatedByWriter || is_rest_little(ctx, before, elements)) {
     return leave_rest(ctx, key, before, rest_of, touch);
   }
   auto made = data::take_beside(ctx, key, before, take, rest_at(ctx.db, key, rest_of), touch);

@@ -47,7 +47,7 @@ inline constexpr uint64_t kRepeatedByWriter = 16'384;
 // writer repeats it; of others the rest becomes a new collection (commands/large_removal.h).
 inline constexpr uint64_t kRemovedByWriter = 4096;
 inline constexpr uint64_t kRemovalsRepeatedByWriter = 65'536;
-inline constexpr size_t kRemovalsRepeatedByWriterBytes = 8 << 20;
+inline constexpr size_t kRemovalsRepeatedByWriterBytes = 16 << 20;  // of changes
 // Nor elements of so many bytes; of members the order has as much again, some times over.
 inline constexpr uint64_t kPoppedBytesByWriter = 16 << 20;
 inline constexpr uint64_t kMemberBytesByWriter = 4 << 20;

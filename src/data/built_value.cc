@@ -260,6 +260,7 @@ std::unique_ptr<Sandbox> sandbox_of(types::KeyReader& view, Services& services) 
 // What came of the changes becomes the writer's, and the value of the key.
 void repeat(contract::WriteContext& ctx, std::string_view key, const types::Record& before,
             const InSandbox& made, types::Touch touch) {
+  ctx.keys.overlay().note_order(before.collection()->id, before.collection()->revision);
   made.sandbox->overlay().each_element(
       [&](Space space, std::string_view element, const std::string_view* record) {
         record != nullptr ? ctx.keys.overlay().put(space, element, *record)
@@ -360,9 +361,9 @@ std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_vie
   return made->change;
 }
 
-bool has_taken_beside(contract::WriteContext& ctx, std::string_view key) {
+bool has_taken_beside(const contract::WriteContext& ctx, const types::Record& before) {
   const auto made = std::dynamic_pointer_cast<TakenBeside>(ctx.earlier);
-  return made && is_good(ctx, {std::string(key)}, *made);
+  return made && made->is_made && made->source_states == Names{before.bytes()};
 }
 
 std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx, std::string_view key,

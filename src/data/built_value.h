@@ -73,8 +73,8 @@ struct RestOrTaken {
   Rest rest;
   bool is_stored = false;
 };
-// Whether an earlier run of the command has done so, and it is still good.
-bool has_taken_beside(contract::WriteContext& ctx, std::string_view key);
+// Whether an earlier run of the command has done so, and it is still good for this record.
+bool has_taken_beside(const contract::WriteContext& ctx, const types::Record& before);
 // Requires a collection, and not ctx.in_place unless has_taken_beside().
 [[nodiscard]] std::optional<RestOrTaken> take_beside(contract::WriteContext& ctx,
                                                      std::string_view key,

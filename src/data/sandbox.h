@@ -19,10 +19,10 @@ class Sandbox {
   static constexpr storage::CollectionId kId = UINT64_MAX - 1;
 
   // `snapshot` null: the latest state. Both must outlive this. The collections that are made in it
-  // have the id `id`, all the same one.
+  // have the id `id`, all the same one. `counts`: as for Overlay.
   Sandbox(storage::Engine& engine, const storage::Snapshot* snapshot, types::DatabaseMap databases,
-          int64_t now_ms, storage::CollectionId id = kId)
-      : overlay_(engine, snapshot, storage::Tier::kDisk),
+          int64_t now_ms, storage::CollectionId id = kId, storage::OrderCounts* counts = nullptr)
+      : overlay_(engine, snapshot, storage::Tier::kDisk, nullptr, counts),
         ids_(id),
         state_{.databases = std::move(databases), .keyspace_ids = &keyspace_ids_},
         keys_(overlay_, state_, ids_, effects_, now_ms, nullptr, /*collect_touched=*/false) {}

@@ -23,7 +23,8 @@ class Store;
 // What one thing may take of the memory; by maxmemory, so CONFIG SET changes it.
 struct MemoryBounds {
   std::atomic<uint64_t> command_bytes{UINT64_MAX};      // a value held whole
-  std::atomic<uint64_t> transaction_bytes{UINT64_MAX};  // an EXEC's changes, and its replies
+  std::atomic<uint64_t> transaction_bytes{UINT64_MAX};  // an EXEC's commands, or its replies
+  std::atomic<uint64_t> changes_bytes{UINT64_MAX};      // what it changes, with what undoes it
 };
 
 struct Services {

@@ -15,7 +15,8 @@ namespace {
 
 data::Sandbox sandbox_at(const data::View& view, Services& services) {
   data::Store& store = services.data.store;
-  return {store.engine(), view.snapshot(), view.databases(), store.now_ms()};
+  return {store.engine(), view.snapshot(),    view.databases(),
+          store.now_ms(), data::Sandbox::kId, &store.order_counts()};
 }
 
 void follow_select(contract::Args args, const Services& services, int* db) {
@@ -66,7 +67,7 @@ void dry_run(Services& services, const WriteJob& job) {
             {.row = *queued.row, .command = *queued.command, .db = db, .client_id = job.client->id},
             sandbox, reply);
     dropped.clear();
-    if (sandbox.overlay().bytes() > services.data.bounds.transaction_bytes) return;
+    if (sandbox.overlay().bytes() > services.data.bounds.changes_bytes) return;
   }
 }
 

@@ -63,7 +63,7 @@ Group::Group(Services& services, Settling& settling)
     : services_(services),
       settling_(settling),
       overlay_(services.data.store.engine(), nullptr, services.data.store.probe_tier(),
-               &services.data.store.cache()),
+               &services.data.store.cache(), &services.data.store.order_counts()),
       state_(services.data.store.initial_state()),
       begin_(state_.savepoint()),
       batch_(services.data.store.engine().new_batch()) {}

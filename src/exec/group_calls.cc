@@ -18,7 +18,7 @@ const std::string* GroupCalls::refusal(const contract::CommandRow& row,
   static const std::string kTooMuch = contract::kOutOfMemory;
   const bool writes = (row.flags & contract::flag::kWrite) != 0;
   const bool tells = (row.flags & contract::flag::kMayReplicate) != 0;
-  const bool is_full = held_bytes() - bytes_before_ > services_.data.bounds.transaction_bytes;
+  const bool is_full = held_bytes() - bytes_before_ > services_.data.bounds.changes_bytes;
   if (is_full && (writes || tells)) return &kTooMuch;
   if (!writes) return nullptr;
   const std::string* refusal = refusal_for(row, refusals_);

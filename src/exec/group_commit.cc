@@ -110,7 +110,7 @@ void Group::follow_orders() {
     }
   });
   for (const auto& [id, changed] : orders) {
-    const auto before = state_.orders.revision_before(id);
+    const auto before = overlay_.committed_revision(id);
     if (before && changed.revision && changed.changes.size() <= kFollowedMax) {
       counts.follow(id, *before, *changed.revision, changed.changes);
     } else if (!changed.changes.empty()) {

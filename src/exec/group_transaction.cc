@@ -155,7 +155,7 @@ std::optional<Outcome> Group::run_queued(TransactionRun& run, size_t index) {
   keep_silent();
   const bool is_large =
       overlay_.bytes() + effects_.told.bytes() - run.changed_before >
-          services_.data.bounds.transaction_bytes ||
+          services_.data.bounds.changes_bytes ||
       job.replies.bytes.size() - run.answered_before > services_.data.bounds.transaction_bytes;
   if (is_large && !unit.happened_elsewhere()) return TooLarge{};
   return {};

@@ -201,7 +201,7 @@ bool DryCalls::run(const Call& call, const ScriptCall&, ReplySink& reply) {
     if (run_write(services_, call, dry, sandbox_.keys(), reply).work) return false;
   }
   return !sandbox_.overlay().failed() &&
-         sandbox_.overlay().bytes() <= services_.data.bounds.transaction_bytes;
+         sandbox_.overlay().bytes() <= services_.data.bounds.changes_bytes;
 }
 
 }  // namespace ingot::exec

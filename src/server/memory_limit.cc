@@ -80,12 +80,14 @@ MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes)
   uint64_t cache = std::max(kEngineMin, rest / 4 * 3);
   if (settings.cache_size != 0) cache = std::min(settings.cache_size, physical_bytes());
   uint64_t records = cache / kRecordShare;
+  const uint64_t command = std::max(kCommandMin, limit_bytes / 16);
   return {.engine_bytes = std::max(kEngineMin, cache - records),
           .record_bytes = records,
           .output_bytes = std::max(kClientsMin, limit_bytes / 4),
           .input_bytes = std::max(kClientsMin, limit_bytes / 4),
-          .command_bytes = std::max(kCommandMin, limit_bytes / 16),
-          .transaction_bytes = 2 * std::max(kCommandMin, limit_bytes / 16)};
+          .command_bytes = command,
+          .transaction_bytes = 2 * command,
+          .changes_bytes = 4 * command};
 }
 
 uint64_t record_bytes_now(const settings::Settings& settings, uint64_t limit_bytes,

@@ -26,9 +26,11 @@ struct MemoryShares {
   uint64_t output_bytes = 0;  // unsent replies of all clients
   uint64_t input_bytes = 0;   // their input, until it is answered
   // What one command may bring of that: the writer has it in its overlay, in the engine's batch and
-  // in the memtable as well. And what one transaction may change.
+  // in the memtable as well. What one transaction may bring and answer, and what its changes may
+  // take with all that finds and undoes them.
   uint64_t command_bytes = 0;
   uint64_t transaction_bytes = 0;
+  uint64_t changes_bytes = 0;
 };
 MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes);
 

@@ -10,7 +10,7 @@ namespace ingot::types {
 
 using storage::Space;
 using storage::Status;
-using Counts = storage::OrderCounts;
+using Counts = PendingCounts::Counts;
 
 namespace {
 
@@ -135,20 +135,32 @@ void CountedOrder::seek_behind(Level level, std::string_view bound) {
 
 template <typename Ask>
 std::optional<CountedOrder::Counts::Leaf> CountedOrder::known_leaf(const Ask& ask) {
-  Counts* const counts = data_.order_counts();
-  if (counts == nullptr || !revision_ || data_.failed()) return std::nullopt;
-  Counts::Answer answer = ask(*counts);
+  if (!counts_) return std::nullopt;
+  Counts::Answer answer = ask(*counts_);
   missing_ = std::move(answer.missing);
   return std::move(answer.leaf);
 }
 
-// Behind a walk to the record with this bound: the records beside those that it has seen.
+// Behind a walk to the record with this bound: the records beside those that it has seen, as they
+// are committed.
 void CountedOrder::put_missing(std::string_view bound) {
+  if (!missing_ || data_.failed()) return;
+  storage::Overlay* const overlay = data_.overlay();
+  if (overlay == nullptr) return put_missing_here(bound);
+  std::unique_ptr<storage::Cursor> merged = std::move(cursor_);
+  cursor_ = overlay->committed_cursor(Space::kOrder, key(kLeaf, {}),
+                                      key(static_cast<Level>(kTop + 1), {}));
+  put_missing_here(bound);
+  cursor_ = std::move(merged);
+}
+
+void CountedOrder::put_missing_here(std::string_view bound) {
   // Half a megabyte of an order's top, or far more than any of the others.
   constexpr size_t kNodesMax = 4096;
-  if (!missing_ || data_.failed()) return;
   std::string behind = missing_->behind;
   std::string last = missing_->last;
+  // What was missing may have been on the way to another one.
+  if (bound <= behind || (!last.empty() && bound > last)) bound = missing_->last;
   for (int at = missing_->level; at >= kLeaf; --at) {
     const auto level = static_cast<Level>(at);
     std::vector<Counts::Node> nodes;
@@ -156,15 +168,16 @@ void CountedOrder::put_missing(std::string_view bound) {
       nodes.push_back({.bound = std::string(this->bound()), .count = count()});
       if (nodes.back().bound == last) break;
     }
-    data_.check(*cursor_);
-    if (data_.failed() || nodes.empty()) return;
+    // The writer's answer does not wait for these.
+    if (data_.overlay() == nullptr) data_.check(*cursor_);
+    if (data_.failed() || cursor_->outcome() != storage::Lookup::kFound || nodes.empty()) return;
     // Not with each request, in vain.
-    if (nodes.size() == kNodesMax) return data_.order_counts()->forget(id_);
+    if (nodes.size() == kNodesMax) return counts_->forget();
     const auto its = std::ranges::lower_bound(nodes, bound, {}, &Counts::Node::bound);
     if (its == nodes.end()) return;
     if (its != nodes.begin()) behind = std::prev(its)->bound;
     last = its->bound;
-    data_.order_counts()->put(id_, *revision_, level, std::move(nodes));
+    counts_->put(level, std::move(nodes));
   }
 }
 
@@ -178,8 +191,7 @@ uint64_t CountedOrder::rank(std::string_view item) {
     });
     return items;
   };
-  const auto known =
-      known_leaf([&](Counts& counts) { return counts.leaf_of(id_, *revision_, its_bound); });
+  const auto known = known_leaf([&](PendingCounts& counts) { return counts.leaf_of(its_bound); });
   std::string record;
   if (known && data_.get(Space::kOrder, key(kLeaf, known->bound), &record)) {
     return known->before + items_before(record);
@@ -209,8 +221,7 @@ bool CountedOrder::walk_known(uint64_t* rank, bool reverse, const Each& each) {
   std::string record;
   std::vector<std::pair<std::string_view, bool>> items;
   for (int leaves = 0; leaves < kLeavesMax; ++leaves) {
-    const auto leaf =
-        known_leaf([&](Counts& counts) { return counts.leaf_at(id_, *revision_, *rank); });
+    const auto leaf = known_leaf([&](PendingCounts& counts) { return counts.leaf_at(*rank); });
     if (!leaf) return false;
     if (!data_.get(Space::kOrder, key(kLeaf, leaf->bound), &record)) return data_.failed();
     items.clear();
@@ -346,6 +357,14 @@ std::optional<OrderChange> order_change(std::string_view key, const std::string_
   if (record->size() < (is_leaf ? sizeof(uint32_t) : sizeof(uint64_t))) return std::nullopt;
   change.change.count = is_leaf ? storage::read_le32(*record) : storage::read_le64(*record);
   return change;
+}
+
+std::pair<std::string, std::string> leaves_of_order(storage::CollectionId id) {
+  std::string lower = storage::collection_begin(id);
+  std::string upper = lower;
+  lower.push_back(Counts::kLeaf);
+  upper.push_back(Counts::kLeaf + 1);
+  return {std::move(lower), std::move(upper)};
 }
 
 void follow_order(OrderIndex& index, std::string_view key, const std::string_view* record) {

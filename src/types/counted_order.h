@@ -31,6 +31,7 @@
 #include "src/types/built_value.h"
 #include "src/types/order_index.h"
 #include "src/types/packed.h"
+#include "src/types/pending_counts.h"
 #include "storage/codec.h"
 #include "storage/order_counts.h"
 #include "storage/overlay.h"
@@ -77,7 +78,9 @@ class CountedOrder : protected CountedOrderForm {
   // of the collection, ranks are found in memory where they are asked for often.
   CountedOrder(storage::Reader& data, storage::CollectionId id, std::string_view low,
                std::optional<uint32_t> revision = std::nullopt)
-      : data_(data), id_(id), low_(low), revision_(revision) {}
+      : data_(data), id_(id), low_(low) {
+    if (revision) counts_.emplace(data, id, *revision);
+  }
 
   // How many items are smaller.
   uint64_t rank(std::string_view item);
@@ -137,17 +140,18 @@ class CountedOrder : protected CountedOrderForm {
   // Of the leaf that the cursor stands on; nothing when its record is broken.
   std::optional<std::string> item_in_leaf(size_t index);
 
-  using Counts = storage::OrderCounts;
+  using Counts = PendingCounts::Counts;
   // Whoever finds nothing walks, and puts what is missing afterwards.
   template <typename Ask>
   std::optional<Counts::Leaf> known_leaf(const Ask& ask);
   bool walk_known(uint64_t* rank, bool reverse, const Each& each);
   void put_missing(std::string_view bound);
+  void put_missing_here(std::string_view bound);
 
   storage::Reader& data_;
   const storage::CollectionId id_;
   std::string low_;
-  const std::optional<uint32_t> revision_;
+  std::optional<PendingCounts> counts_;
   std::optional<Counts::Missing> missing_;
   std::unique_ptr<storage::Cursor> cursor_;  // over all levels
 };
@@ -216,6 +220,8 @@ struct OrderChange {
   storage::OrderCounts::Change change;
 };
 std::optional<OrderChange> order_change(std::string_view key, const std::string_view* record);
+// Where the leaves of an order stand: [first, second).
+std::pair<std::string, std::string> leaves_of_order(storage::CollectionId id);
 
 // What somebody else's writer changed of an order, for the index of this one: the key of a record
 // in the order space, and the record, or null when it went.

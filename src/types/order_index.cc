@@ -132,7 +132,6 @@ void OrderIndex::rollback(size_t savepoint) {
 
 void OrderIndex::end_group() {
   undo_.clear();
-  if (!revisions_.empty()) revisions_.clear();  // which goes over all that it ever held
   while (nodes_ > kNodesMax) forget(Key(by_change_.front()));
 }
 

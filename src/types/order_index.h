@@ -57,15 +57,6 @@ class OrderIndex {
   // A leaf goes; it may come back with its unit.
   void erase_leaf(storage::CollectionId id, std::string_view bound);
 
-  // Before a change of an order of this revision; what it was before the group is told.
-  void note_revision(storage::CollectionId id, uint32_t revision) {
-    revisions_.emplace(id, revision);
-  }
-  std::optional<uint32_t> revision_before(storage::CollectionId id) const {
-    const auto found = revisions_.find(id);
-    return found == revisions_.end() ? std::nullopt : std::optional(found->second);
-  }
-
   // A bound behind which all leaves but the last of all are empty; "" when none is known.
   std::string_view last_filled(storage::CollectionId id) const;
   void note_last_filled(storage::CollectionId id, std::string_view bound);
@@ -102,7 +93,6 @@ class OrderIndex {
   std::list<Key> by_change_;  // the level that was changed last stands last
   std::vector<Undo> undo_;    // what this group changed
   size_t nodes_ = 0;          // of all levels
-  boost::unordered_flat_map<storage::CollectionId, uint32_t> revisions_;  // see note_revision()
   boost::unordered_flat_map<storage::CollectionId, std::string> last_filled_;
   LeafBounds leaves_;
   bool missed_ = false;

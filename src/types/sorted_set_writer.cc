@@ -25,7 +25,7 @@ SortedSetWriter::SortedSetWriter(KeyWriter& keys, int db, std::string_view key,
     std::string_view low;
     readable = reader.next(&low);
     low_ = low;
-    keys.orders().note_revision(collection_->id, collection_->revision);
+    keys.overlay().note_order(collection_->id, collection_->revision);
   } else {
     readable = unpack_members(before->payload(), &small_);
     small_bytes_ = before->payload().size();

@@ -254,6 +254,22 @@ def test_removals_from_what_the_transaction_has_changed(pair):
         assert digests[0] == digests[1], (kind, command[:5])
 
 
+def test_what_is_taken_in_a_transaction_from_a_far_larger_one(pair):
+    """All of it was written anew, by the writer: nobody else could write for seconds."""
+    pair.reset()
+    replies = []
+    for server in pair.servers:
+        with server.client(timeout=60) as client:
+            for first in range(0, 90_000, 5000):
+                numbers = range(first, first + 5000)
+                client.call("ZADD", "k", *(word for n in numbers for word in (n // 3, name(n))))
+            replies.append(client.pipeline([["MULTI"], ["ZADD", "k", "1", "new"], ["ZPOPMIN", "k", 16_385],
+                                            ["ZREMRANGEBYRANK", "k", 40_000, 56_500], ["ZPOPMAX", "k", 3], ["EXEC"]])[-1])  # fmt: skip
+    assert replies[0] == replies[1], str(replies)[:300]
+    redis, ingot = pair.both("DEBUG", "DIGEST-VALUE", "k")
+    assert redis == ingot
+
+
 @pytest.mark.parametrize("first", ["DEL", "RENAME", "SET", "itself"])
 def test_additions_to_what_the_transaction_has_changed(pair, first):
     fill(pair)

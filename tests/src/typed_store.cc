@@ -28,7 +28,7 @@ void TypedStore::open() {
   cache_.set_capacity(0);  // which empties it
   cache_.set_capacity(1 << 20);
   overlay_ = std::make_unique<storage::Overlay>(*engine_, nullptr, storage::Tier::kDisk,
-                                                caches_ ? &cache_ : nullptr);
+                                                caches_ ? &cache_ : nullptr, counts_);
   at(now_ms_);
 }
 

@@ -53,6 +53,12 @@ class TypedStore {
     open();
   }
 
+  // From now on with known counts of orders, which whoever commits takes along.
+  void use_counts(storage::OrderCounts* counts) {
+    counts_ = counts;
+    open();
+  }
+
   // The engines with a disk below are some ten times slower, as is a build with sanitizers: there a
   // random test takes fewer steps.
   bool on_disk() const { return name_ != "memory"; }
@@ -166,6 +172,7 @@ class TypedStore {
   storage::TemporaryDirectory directory_;
   std::unique_ptr<storage::FailingEngine> engine_;
   bool caches_ = false;
+  storage::OrderCounts* counts_ = nullptr;
   storage::RecordCache cache_{1 << 20};
   std::unique_ptr<storage::Overlay> overlay_;
   KeyspaceState state_;
