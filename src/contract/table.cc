@@ -1,9 +1,12 @@
 // Look-up of commands, the errors for unknown ones, renaming, and the positions of a call's keys.
 #include "src/contract/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <string_view>
 
 #include "src/contract/args.h"
 
@@ -107,11 +110,16 @@ bool add_counted(const KeySpec& spec, size_t first, Args args, std::vector<KeyAt
 std::optional<std::string> Table::check_renames(Families families, Renames renames) {
   Table table(families, {});
   for (const auto& [from, to] : renames) {
+    const auto with_names = [from, to](std::string_view error) {
+      return fmt::format("{}: '{}' to '{}'", error, from, to);
+    };
     const CommandRow* row = table.find(from);
-    if (row == nullptr) return "No such command in rename-command";
+    if (row == nullptr) return with_names("No such command in rename-command");
     table.by_name_.erase(lower(from));
     if (to.empty()) continue;
-    if (!table.by_name_.emplace(lower(to), row).second) return "Target command name already exists";
+    if (!table.by_name_.emplace(lower(to), row).second) {
+      return with_names("Target command name already exists");
+    }
   }
   return std::nullopt;
 }

@@ -329,14 +329,24 @@ uint64_t LeveldbEngine::size_of(const std::string& begin, const std::string& end
   return bytes;
 }
 
-// Of what is in memory, and of level 0, all of whose tables are compacted at once.
-uint64_t LeveldbEngine::flush_bytes() const {
+uint64_t LeveldbEngine::level0_tables() const {
   std::string text;
   uint64_t tables = 0;
   if (db_->GetProperty("leveldb.num-files-at-level0", &text)) {
     std::from_chars(text.data(), text.data() + text.size(), tables);
   }
-  return (2 + tables) * memtable_bytes_ + 4 * table_bytes_;
+  return tables;
+}
+
+// Of what is in memory, and of level 0, all of whose tables are compacted at once.
+uint64_t LeveldbEngine::flush_bytes() const {
+  return (2 + level0_tables()) * memtable_bytes_ + 4 * table_bytes_;
+}
+
+// With four more tables every write would wait until level 0 is merged, which takes seconds.
+bool LeveldbEngine::lags() const {
+  constexpr uint64_t kLongLevel0 = 8;
+  return env_.is_flushing() || level0_tables() >= kLongLevel0;
 }
 
 // A compaction writes all of its output before its input goes. One that finds no space half way

@@ -69,7 +69,7 @@ class LeveldbEngine : public Engine {
   Status do_write(const Batch& batch, Durability durability) override;
   Status do_sync() override;
   Status do_try_resume() override;
-  bool lags() const override { return env_.is_flushing(); }
+  bool lags() const override;
 
  private:
   LeveldbEngine(const EngineOptions& options, Disk* disk);
@@ -102,6 +102,7 @@ class LeveldbEngine : public Engine {
   std::string end_of_piece(const std::string& begin, uint64_t bytes) const;
   Status compact_run(const std::string& begin, const std::string& end);
   void pace(uint64_t bytes, std::chrono::steady_clock::time_point begin) const;
+  uint64_t level0_tables() const;
   // What may be written before anything is freed: by writing out the memtables; by a compaction.
   uint64_t flush_bytes() const;
   uint64_t compaction_bytes() const;

@@ -99,10 +99,10 @@ TEST_CASE("commands are renamed and removed", "[table]") {
 
 TEST_CASE("renames that cannot be", "[table]") {
   auto check = [](Renames renames) { return Table::check_renames(kFamilies, renames); };
-  CHECK(check({{"nope", "x"}}) == "No such command in rename-command");
-  CHECK(check({{"get", "BOX"}}) == "Target command name already exists");
-  CHECK(check({{"get", "x"}, {"get", "y"}}) == "No such command in rename-command");
-  CHECK(check({{"get", ""}, {"get", "y"}}) == "No such command in rename-command");
+  CHECK(check({{"nope", "x"}}) == "No such command in rename-command: 'nope' to 'x'");
+  CHECK(check({{"get", "BOX"}}) == "Target command name already exists: 'get' to 'BOX'");
+  CHECK(check({{"get", "x"}, {"get", "y"}}) == "No such command in rename-command: 'get' to 'y'");
+  CHECK(check({{"get", ""}, {"get", "y"}}) == "No such command in rename-command: 'get' to 'y'");
   CHECK_FALSE(check({{"get", "GET"}}));
   CHECK_FALSE(check({{"box", "b"}, {"get", "box"}}));
 }

@@ -4,6 +4,7 @@
 #include <leveldb/slice.h>
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -43,6 +44,32 @@ TEST_CASE("LevelDB: says which compression it takes instead, and that its cache 
   engine->set_cache_bytes(1 << 20);
   CHECK(lines.size() == 2);
   CHECK(engine->stats().cache_capacity == options.cache_bytes);
+}
+
+TEST_CASE("LevelDB: who writes much gives way while level 0 is long") {
+  constexpr uint64_t kLong = 8;
+  EngineOptions options = TestEngine::small_options();
+  options.cache_bytes = 8 << 20;  // memtables of a megabyte
+  TestEngine engine("leveldb", options);
+  const auto level0 = [&] {
+    const auto levels = engine->levels();
+    return levels.empty() ? 0 : levels.front().files;
+  };
+  std::mt19937_64 random(1);
+  std::string value(4096, 0);
+  for (int i = 0; i < 3000 && level0() < kLong; ++i) {
+    const auto batch = engine->new_batch();
+    for (int j = 0; j < 100; ++j) {
+      for (char& each : value) each = static_cast<char>(random());
+      batch->put(Space::kMeta, std::to_string(random()), value);
+    }
+    REQUIRE(engine->write(*batch, Durability::kBuffered).ok());
+  }
+  REQUIRE(level0() >= kLong);
+  const auto begin = std::chrono::steady_clock::now();
+  engine->give_way();
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  CHECK((level0() < kLong || waited >= std::chrono::milliseconds(250)));
 }
 
 TEST_CASE("LevelDB: a mark parts the spaces, which no cursor shows and no directory lacks") {
