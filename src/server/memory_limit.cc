@@ -87,7 +87,7 @@ MemoryShares share_out(const settings::Settings& settings, uint64_t limit_bytes)
           .input_bytes = std::max(kClientsMin, limit_bytes / 4),
           .command_bytes = command,
           .transaction_bytes = 2 * command,
-          .changes_bytes = 4 * command};
+          .changes_bytes = command / 2 * 7};
 }
 
 uint64_t record_bytes_now(const settings::Settings& settings, uint64_t limit_bytes,

@@ -144,6 +144,18 @@ def test_a_transaction_that_grows_is_undone(engine, grows):
         assert client.call("SET", "after", "x") == OK
 
 
+def test_a_script_that_changes_very_many_keys(engine):
+    """Few bytes each; what finds and undoes them took 300 MB."""
+    with limited(engine) as (server, memory), server.client(timeout=60) as client:
+        script = "for i = 1, 1000000 do redis.call('SET', 'key:' .. i, i) end"
+        assert client.call("EVAL", script, 0).value.startswith(OOM)
+        memory.check("a script of a million changes")
+        # What it had done until then stays, as in Redis.
+        done = client.call("DBSIZE").value
+        assert 100_000 < done < 1_000_000
+        assert client.call("MGET", f"key:{done}", f"key:{done + 1}") == Reply("array", [Reply("bulk", b"%d" % done), Reply("nullbulk", None)])
+
+
 # Those of a kind are refused in the same place.
 TAKE_A_VALUE = [("ECHO",), ("HSET", "k", "f"), ("LSET", "list", "0"), ("XADD", "k", "*", "f"),
                 ("MSET", "k"), ("GETRANGE", "k", "0"), ("NOSUCH",)]  # fmt: skip
