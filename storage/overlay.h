@@ -120,7 +120,7 @@ class Overlay : public Reader {
   void each_change(
       Space space, std::string_view lower, std::string_view upper,
       const std::function<bool(std::string_view key, const std::string_view* value)>& each);
-  // Of all spaces, and forgets them, for whoever writes them to where this overlay reads. No
+  // As each_element(), and forgets these, for whoever writes them to where this overlay reads. No
   // savepoint or cursor outlives it.
   void take_elements(const EachChange& each);
   // Takes the records of [lower, upper) that the engine has, at most some kilobytes of them, into

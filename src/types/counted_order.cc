@@ -273,7 +273,9 @@ std::optional<std::string> CountedOrder::at(uint64_t rank) {
 }
 
 void CountedOrder::walk(uint64_t rank, bool reverse, const Each& each) {
-  if (!walk_known(&rank, reverse, each)) walk_here(seek_rank(rank), reverse, each);
+  // Where the writer takes from the front, all that it has taken stands before it.
+  const bool takes_first = rank == 0 && data_.overlay() != nullptr;
+  if (takes_first || !walk_known(&rank, reverse, each)) walk_here(seek_rank(rank), reverse, each);
 }
 
 // From that item of the leaf under the cursor.

@@ -18,15 +18,13 @@ PendingCounts::PendingCounts(storage::Reader& data, storage::CollectionId id, ui
     changed_.emplace();
   } else if (const auto committed = overlay->committed_revision(id)) {
     revision_ = *committed;
-  } else {
-    const auto [lower, upper] = leaves_of_order(id);
-    if (overlay->changes(Space::kOrder, lower, upper)) known_ = false;  // nobody has told of them
+    is_told_ = true;
   }
 }
 
 // Each costs a look-up: a walk over the records takes as long as some hundreds of them.
 bool PendingCounts::load(Counts::Answer* answer) {
-  constexpr size_t kChangedMax = 512;
+  constexpr size_t kChangedMax = 256;
   if (counts_ == nullptr || data_.failed()) known_ = false;
   if (changed_ || !known_) return known_;
   std::vector<Changed> changed;
@@ -37,7 +35,7 @@ bool PendingCounts::load(Counts::Answer* answer) {
         if (change)
           changed.push_back(
               {.bound = std::string(change->change.bound), .count = change->change.count});
-        known_ = change && changed.size() <= kChangedMax;
+        known_ = change && changed.size() <= kChangedMax && is_told_;
         return known_;
       });
   for (Changed& each : changed) {

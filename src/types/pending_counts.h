@@ -46,7 +46,8 @@ class PendingCounts {
   storage::Reader& data_;
   Counts* const counts_;
   const storage::CollectionId id_;
-  uint32_t revision_;  // what is committed
+  uint32_t revision_;     // what is committed
+  bool is_told_ = false;  // that it has changed since
   bool known_ = true;
   std::optional<std::vector<Changed>> changed_;  // by bound, once they are looked at
 };
