@@ -104,6 +104,9 @@ TYPES = [
              fill=_entry("bench:entries", 1)),
 ]  # fmt: skip
 
+# A leaderboard's: a member gains, and hears of its place.
+_GAIN = "redis.call('ZINCRBY', KEYS[1], 1, ARGV[1]) return redis.call('ZREVRANK', KEYS[1], ARGV[1])"
+
 # Of one large sorted set, and of a long list.
 _RANKED = ("ZADD", "bench:ranked", "{random}", "member:{next}")
 RANKS = [
@@ -111,6 +114,7 @@ RANKS = [
     Workload("zcount", ("ZCOUNT", "bench:ranked", "{random}", "+inf"), fill=_RANKED),
     Workload("zrangebyscore 10", ("ZRANGEBYSCORE", "bench:ranked", "{random}", "+inf", "LIMIT", 0, 10), fill=_RANKED),
     Workload("zrevrange 10", ("ZREVRANGE", "bench:ranked", 0, 9), fill=_RANKED),
+    Workload("eval zincrby, zrevrank", ("EVAL", _GAIN, 1, "bench:ranked", "member:{random}"), fill=_RANKED),
     Workload("zpopmax", ("ZPOPMAX", "bench:zset"), stock=("ZADD", "bench:zset", "{next}", "member:{next}")),
     Workload("sort limit 10", ("SORT", "bench:numbers", "LIMIT", 0, 10), (("DEL", "bench:numbers"),),
              fill=("RPUSH", "bench:numbers", "{random}")),

@@ -84,7 +84,7 @@ class RocksdbEngine : public Engine {
   Status write_batch(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
   // rocksdb_recovery.cc
-  static Status stopped();  // the answer while stopped_
+  Status stopped() const;  // the answer while stopped_
   static Status stuck();
   bool is_stuck_behind_log() const;
   // Waits for the memtables that have been put aside, or until RocksDB is stopped.

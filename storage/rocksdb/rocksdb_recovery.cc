@@ -34,7 +34,8 @@ Status RocksdbEngine::wait_until_flushed() const {
   return {};
 }
 
-Status RocksdbEngine::stopped() {
+Status RocksdbEngine::stopped() const {
+  if (health() == Health::kUndecided) return trouble();
   return {Status::Code::kNoSpace, "RocksDB has not recovered from a full or failing disk"};
 }
 

@@ -347,6 +347,7 @@ TEST_CASE("RocksDB: a file system that turns read-only ends writing, not reading
   CHECK_FALSE((*engine)->flush().ok());
   CHECK((*engine)->sync().code() == Status::Code::kIo);
   CHECK((*engine)->health() == Health::kUndecided);
+  CHECK((*engine)->flush().message().contains("before a restart"));
   CHECK(engine->get(kMeta, "before") == "v");
   CHECK(engine->get(kMeta, "later") == "v");
   engine.reopen();
