@@ -344,6 +344,7 @@ void Overlay::clear() {
   clear_to_little(changing_, changing_.capacity());
   order_.clear();
   ordered_ = false;
+  wants_commit_ = false;
   if (!orders_.empty()) orders_.clear();  // which goes over all that it ever held
   arena_.clear();
 }

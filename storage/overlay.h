@@ -102,6 +102,10 @@ class Overlay : public Reader {
     return found == orders_.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // Whoever reads here pays for each change: a commit before long makes it cheap. Until clear().
+  void want_commit() { wants_commit_ = true; }
+  bool wants_commit() const { return wants_commit_; }
+
   Savepoint savepoint() const { return undo_.size(); }
   void rollback(Savepoint savepoint);
 
@@ -200,6 +204,7 @@ class Overlay : public Reader {
   std::vector<Undo> undo_;
   Ordered order_;
   bool ordered_ = false;
+  bool wants_commit_ = false;
   boost::unordered_flat_map<CollectionId, uint32_t> orders_;  // see note_order()
 };
 

@@ -271,7 +271,7 @@ void Writer::run() {
       if (i == near) near = fetch_near(items_, i);
       --items_left_;
       take_item(std::move(items_[i]));
-      if (group_.bytes() > kGroupBytesMax) commit();
+      if (group_.bytes() > kGroupBytesMax || group_.overlay().wants_commit()) commit();
     }
     commit();
     metrics::add(services_.data.stats.writer_busy_micros, micros_since(start));

@@ -25,6 +25,7 @@ PendingCounts::PendingCounts(storage::Reader& data, storage::CollectionId id, ui
 // Each costs a look-up: a walk over the records takes as long as some hundreds of them.
 bool PendingCounts::load(Counts::Answer* answer) {
   constexpr size_t kChangedMax = 256;
+  constexpr size_t kChangedMany = 32;
   if (counts_ == nullptr || data_.failed()) known_ = false;
   if (changed_ || !known_) return known_;
   std::vector<Changed> changed;
@@ -38,6 +39,7 @@ bool PendingCounts::load(Counts::Answer* answer) {
         known_ = change && changed.size() <= kChangedMax && is_told_;
         return known_;
       });
+  if (changed.size() > kChangedMany) data_.overlay()->want_commit();
   for (Changed& each : changed) {
     if (!known_) return false;
     Counts::Answer its = counts_->leaf_of(id_, revision_, each.bound);
