@@ -271,7 +271,9 @@ void Writer::run() {
       if (i == near) near = fetch_near(items_, i);
       --items_left_;
       take_item(std::move(items_[i]));
-      if (group_.bytes() > kGroupBytesMax || group_.overlay().wants_commit()) commit();
+      // Not early where each commit waits for the disk.
+      const bool early = group_.overlay().wants_commit() && policy_ != FsyncPolicy::kAlways;
+      if (early || group_.bytes() > kGroupBytesMax) commit();
     }
     commit();
     metrics::add(services_.data.stats.writer_busy_micros, micros_since(start));
