@@ -182,24 +182,30 @@ int list(const Backups& backups) {
 }
 
 int verify(const Backups& backups, std::optional<uint32_t> wanted) {
-  bool sound = true;
+  int worst = 0;
   bool found = false;
   for (const uint32_t id : backups.damaged()) {
     if (wanted && *wanted != id) continue;
     found = true;
-    sound = false;
+    worst = kDamaged;
     fmt::print("backup {}: damaged, files of it are not there\n", id);
   }
   for (const Backups::Backup& backup : backups.list()) {
     if (wanted && *wanted != backup.id) continue;
     found = true;
     const Status status = backups.verify(backup.id);
-    sound = sound && status.ok();
-    if (status.ok()) fmt::print("backup {}: sound\n", backup.id);
-    if (!status.ok()) fmt::print("{}\n", status.message());
+    if (status.ok()) {
+      fmt::print("backup {}: sound\n", backup.id);
+    } else if (status.code() == Status::Code::kCorruption) {
+      worst = kDamaged;
+      fmt::print("{}\n", status.message());
+    } else {  // the disk failed: nothing is known of it
+      const int code = fail(status.message());
+      if (worst == 0) worst = code;
+    }
   }
   if (wanted && !found) return fail(fmt::format("there is no backup {}", *wanted));
-  return sound ? 0 : kDamaged;
+  return worst;
 }
 
 int restore(const Backups& backups, const std::string& which, const std::string& target) {

@@ -108,13 +108,14 @@ std::optional<LogLink> read_log_link(const std::string& directory) {
   const LogLink link = {.log = read_le64(record),
                         .before = read_le64(record.substr(8)),
                         .before_bytes = read_le64(record.substr(16))};
-  if (encode(link) != record) return std::nullopt;
-  SyncedMark mark;
-  if (!read_synced_mark(directory, &mark)) return std::nullopt;
   const bool is_tagged = std::ranges::any_of(kMarkPlaces, [&](uint64_t place) {
-    return std::string_view(content).substr(place).starts_with(with_tag(mark));
+    const std::string_view there = std::string_view(content).substr(place);
+    const SyncedMark mark = {.log = read_le64(there), .bytes = read_le64(there.substr(8))};
+    return there.starts_with(with_tag(mark));
   });
-  return is_tagged ? std::optional(link) : std::nullopt;
+  if (!is_tagged) return std::nullopt;
+  // Torn: the log that it was written for may be there, and nobody knows what is missing before it.
+  return encode(link) == record ? link : LogLink();
 }
 
 LogLedger::LogLedger(std::string directory) : directory_(std::move(directory)) {}

@@ -51,8 +51,8 @@ struct LogLink {
   uint64_t before = 0;
   uint64_t before_bytes = 0;
 };
-// Nothing: whoever wrote the mark began no log before those in front of it were synced (as earlier
-// versions), or nobody knows.
+// Log 0: the power failed while it was written. Nothing: whoever wrote the marks began no log
+// before those in front of it were synced (as earlier versions), or nobody knows.
 std::optional<LogLink> read_log_link(const std::string& directory);
 
 class LogLedger {

@@ -156,7 +156,9 @@ class Diary:
         found = {name: value.value for name, value in zip(strings, values, strict=True)}
 
         def words(*command):
-            return [each.value for each in client.call(*command).value]
+            reply = client.call(*command)
+            assert not reply.is_error(), (self.name, command, reply)
+            return [each.value for each in reply.value]
 
         pairs = words("HGETALL", self.key("h"))
         found["h"] = dict(zip(pairs[::2], pairs[1::2], strict=True))

@@ -206,6 +206,18 @@ def test_backups_on_a_failing_disk(tmp_path, rng):
             assert ingot_backup("create", backups, "-p", server.port)[0] in (0, 2)
             disk.heal()
             assert ingot_backup("verify", backups, 1)[0] == 0
+        disk.fail("read", 0, 5)
+        code, said = ingot_backup("verify", backups)
+        assert code == 2 and "damaged" not in said, (code, said)
+        before = disk.calls("read")
+        disk.heal()
+        assert ingot_backup("verify", backups)[0] == 0
+        reads = disk.calls("read") - before
+        for _ in range(ROUNDS):
+            disk.fail("read", rng.randrange(1, reads + 1), 5)
+            code, said = ingot_backup("verify", backups)
+            disk.heal()
+            assert code in (0, 2), (code, said)
         now = contents(client)
         assert restored(backups, create(server, backups), tmp_path / "last") == now
         assert restored(backups, 1, tmp_path / "first") == first

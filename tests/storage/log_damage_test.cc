@@ -56,15 +56,20 @@ uint64_t number_of(const std::filesystem::path& log) {
   return std::stoull(log.stem().string());
 }
 
-// Writes the mark of LogLedger anew, in both of its places; as earlier versions do it without what
-// follows it.
-void mark_synced(const std::filesystem::path& log, uint64_t bytes, bool is_tagged = true) {
+// A mark of LogLedger; as earlier versions write it without what follows it.
+std::string mark_of(const std::filesystem::path& log, uint64_t bytes, bool is_tagged = true) {
   const uint64_t number = number_of(log);
   std::string mark;
   append_le64(&mark, number);
   append_le64(&mark, bytes);
   append_le64(&mark, number ^ ~bytes);
   if (is_tagged) append_le64(&mark, ~(number * 0x9e3779b97f4a7c15u ^ bytes));
+  return mark;
+}
+
+// Writes it anew, in both of its places.
+void mark_synced(const std::filesystem::path& log, uint64_t bytes, bool is_tagged = true) {
+  const std::string mark = mark_of(log, bytes, is_tagged);
   const std::filesystem::path path = log.parent_path() / "SYNCED";
   std::ofstream(path, std::ios::binary) << mark << std::string(4096 - mark.size(), 0) << mark;
 }
@@ -147,14 +152,19 @@ TEST_CASE("a log behind one that was not synced") {
     if (GENERATE(false, true)) link(second, first, 0);  // which a newer one has left
     CHECK(sizes() == std::pair(before, all));
   }
-  SECTION("stays when the link is damaged, or SYNCED is no file") {
+  SECTION("is lost when the link is torn") {
+    overwrite(directory.file("SYNCED"), 8192, std::string{static_cast<char>(9 ^ 1)});
+    CHECK(sizes() == std::pair(before, uint64_t{0}));
+  }
+  SECTION("and when the last mark is, with what precedes it") {
+    link(second, first, 0);
+    overwrite(directory.file("SYNCED"), GENERATE(0, 4096), mark_of(second, before / 2, false));
+    CHECK(sizes() == std::pair(before, uint64_t{0}));
+  }
+  SECTION("stays when SYNCED is no file") {
     const std::filesystem::path synced = directory.file("SYNCED");
-    if (GENERATE(false, true)) {
-      overwrite(synced, 8192, "damage");
-    } else {
-      std::filesystem::remove(synced);
-      std::filesystem::create_directory(synced);
-    }
+    std::filesystem::remove(synced);
+    std::filesystem::create_directory(synced);
     CHECK(sizes() == std::pair(before, all));
   }
 }
