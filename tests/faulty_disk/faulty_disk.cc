@@ -1,6 +1,6 @@
 // A file system in memory (FUSE) whose power goes, and whose calls fail, when it is told so:
 //
-//   faulty_disk FOLDER -f -s      mounts it; FOLDER begins empty
+//   faulty_disk FOLDER -f         mounts it; FOLDER begins empty
 //
 // What it is told stands in attributes of FOLDER (setfattr, getfattr):
 //   user.power-loss   SEED: the power goes; what is left follows from the seed
@@ -9,26 +9,34 @@
 //   user.fail-read    the same of reads and opens
 //   user.fail-growth  the same of those changes that take space
 //   user.fail-none    it works again
+//   user.slow-syncs   MS: how long each fsync of a file takes from now on
+//   user.hold-syncs   no fsync of a file is over from now on, if such fsyncs take their time
+//   user.drop-syncs   those that are held fail and have done nothing; not held any more
 //   user.changes      how many calls changed something; user.reads
 //
-// Before the power goes, whoever used the files must be killed. What was not fsynced of a file is
-// lost whole, or kept, or kept up to a write that is torn, or kept page by page in no order (its
-// length, too). What was not fsynced of a directory (files made, renamed, removed) is lost, or
-// kept, each for itself. A file that was fsynced in a directory that was not may have lost its
-// name: POSIX promises no more.
+// Before the power goes, whoever used the files must be killed; the system waits for its calls, so
+// that an fsync is cut short by hold-syncs before, and drop-syncs behind the signal. What was not
+// fsynced of a file is lost whole, or kept, or kept up to a write that is torn, or kept page by
+// page in no order (its length, too). What was not fsynced of a directory (files made, renamed,
+// removed) is lost, or kept, each for itself. A file that was fsynced in a directory that was not
+// may have lost its name: POSIX promises no more.
 //
-// One thread.
+// One call at a time, but for the waiting of an fsync.
 #define FUSE_USE_VERSION 31
 
 #include <fuse3/fuse.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -63,6 +71,7 @@ struct Node {
   // A file: what is read, what is on stable storage, and the way from this to that.
   std::string now, synced;
   std::vector<Write> writes;
+  uint64_t writes_before = 0;  // how many there were before these
   // A directory, in the same way.
   Names names_now, names_synced;
   std::vector<Naming> namings;
@@ -84,9 +93,17 @@ void change(Names& names, const Naming& naming) {
   }
 }
 
-void sync(Node& node) {
-  for (const Write& write : node.writes) change(node.synced, write, write.bytes.size());
-  node.writes.clear();
+uint64_t writes_so_far(const Node& node) {
+  return node.writes_before + node.writes.size();
+}
+
+// So many of all writes, and every naming.
+void sync(Node& node, uint64_t writes) {
+  const auto end = node.writes.begin() +
+                   static_cast<int64_t>(std::max(writes, node.writes_before) - node.writes_before);
+  for (auto at = node.writes.begin(); at != end; ++at) change(node.synced, *at, at->bytes.size());
+  node.writes_before = std::max(writes, node.writes_before);
+  node.writes.erase(node.writes.begin(), end);
   for (const Naming& naming : node.namings) change(node.names_synced, naming);
   node.namings.clear();
 }
@@ -96,7 +113,7 @@ void lose_content(Node& file, Random& random) {
     case 0:
       break;
     case 1:
-      sync(file);
+      sync(file, writes_so_far(file));
       break;
     case 2:
       if (!file.writes.empty()) {
@@ -119,6 +136,7 @@ void lose_content(Node& file, Random& random) {
         }
       }
   }
+  file.writes_before += file.writes.size();
   file.writes.clear();
   file.now = file.synced;
 }
@@ -158,6 +176,22 @@ struct Calls {
 Calls changes, reads, growths;
 
 NodePtr root = std::make_shared<Node>(S_IFDIR | 0755);
+
+std::mutex mutex;  // guards everything
+std::condition_variable sync_change;
+std::chrono::milliseconds sync_time{0};
+bool syncs_held = false;
+uint64_t syncs_dropped = 0;  // how often
+
+template <auto operation>
+struct Alone;
+template <class... A, int (*operation)(A...)>
+struct Alone<operation> {
+  static int call(A... arguments) {
+    const std::lock_guard lock(mutex);
+    return operation(arguments...);
+  }
+};
 
 NodePtr find(std::string_view path) {
   NodePtr node = root;
@@ -274,11 +308,24 @@ int allocate(const char*, int, off_t, off_t, fuse_file_info*) {
   return -EOPNOTSUPP;
 }
 
+// False: it was dropped.
+bool wait_for_sync(std::unique_lock<std::mutex>& lock) {
+  const auto end = std::chrono::steady_clock::now() + sync_time;
+  const uint64_t dropped = syncs_dropped;
+  const auto is_dropped = [&] { return syncs_dropped != dropped; };
+  sync_change.wait_until(lock, end, is_dropped);
+  sync_change.wait(lock, [&] { return is_dropped() || !syncs_held; });
+  return !is_dropped();
+}
+
 int sync_node(const char* path, int, fuse_file_info* info) {
+  std::unique_lock lock(mutex);
   if (const int failed = changes.begin()) return failed;
   const NodePtr node = node_of(path, info);
   if (!node) return -ENOENT;
-  sync(*node);
+  const uint64_t writes = writes_so_far(*node);  // those that come meanwhile are not its own
+  if (!node->is_directory() && sync_time.count() > 0 && !wait_for_sync(lock)) return -EIO;
+  sync(*node, writes);
   return 0;
 }
 
@@ -356,6 +403,14 @@ int set_attribute(const char*, const char* name, const char* value, size_t bytes
     growths.fail(how);
   } else if (what == "user.fail-none") {
     changes.failing = reads.failing = growths.failing = UINT64_MAX;
+  } else if (what == "user.slow-syncs") {
+    sync_time = std::chrono::milliseconds(std::atoi(how.c_str()));
+  } else if (what == "user.hold-syncs") {
+    syncs_held = true;
+  } else if (what == "user.drop-syncs") {
+    syncs_held = false;
+    ++syncs_dropped;
+    sync_change.notify_all();
   } else {
     return -ENOTSUP;
   }
@@ -390,29 +445,29 @@ void* begin(fuse_conn_info*, fuse_config* config) {
 
 int main(int count, char** arguments) {
   fuse_operations operations = {};
-  operations.getattr = get_attributes;
-  operations.mkdir = make_directory;
-  operations.create = create_file;
-  operations.open = open_file;
-  operations.opendir = open_file;
-  operations.read = read_file;
-  operations.write = write_file;
-  operations.truncate = truncate_file;
-  operations.fallocate = allocate;
+  operations.getattr = Alone<get_attributes>::call;
+  operations.mkdir = Alone<make_directory>::call;
+  operations.create = Alone<create_file>::call;
+  operations.open = Alone<open_file>::call;
+  operations.opendir = Alone<open_file>::call;
+  operations.read = Alone<read_file>::call;
+  operations.write = Alone<write_file>::call;
+  operations.truncate = Alone<truncate_file>::call;
+  operations.fallocate = Alone<allocate>::call;
   operations.fsync = sync_node;
   operations.fsyncdir = sync_node;
-  operations.release = close_node;
-  operations.releasedir = close_node;
-  operations.readdir = read_directory;
-  operations.unlink = remove_name;
-  operations.rmdir = remove_name;
-  operations.rename = rename_node;
-  operations.link = link_node;
-  operations.chmod = change_mode;
-  operations.utimens = change_times;
-  operations.setxattr = set_attribute;
-  operations.getxattr = get_attribute;
-  operations.statfs = statistics;
+  operations.release = Alone<close_node>::call;
+  operations.releasedir = Alone<close_node>::call;
+  operations.readdir = Alone<read_directory>::call;
+  operations.unlink = Alone<remove_name>::call;
+  operations.rmdir = Alone<remove_name>::call;
+  operations.rename = Alone<rename_node>::call;
+  operations.link = Alone<link_node>::call;
+  operations.chmod = Alone<change_mode>::call;
+  operations.utimens = Alone<change_times>::call;
+  operations.setxattr = Alone<set_attribute>::call;
+  operations.getxattr = Alone<get_attribute>::call;
+  operations.statfs = Alone<statistics>::call;
   operations.init = begin;
   return fuse_main(count, arguments, &operations, nullptr);
 }

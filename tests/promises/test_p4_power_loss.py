@@ -16,6 +16,7 @@ WRITERS = 4
 ROUNDS = 125 if FULL else 5  # for each engine and each mode
 LOST_SECONDS = {"always": 0.0, "everysec": 2.0}
 LOAD_SECONDS = {"always": (0.2, 1.0), "everysec": (0.5, 3.5)}
+SYNC_SECONDS = (0, 0.02, 0.3)
 
 
 @pytest.mark.seconds(240)
@@ -28,12 +29,14 @@ def test_the_power_goes(engine, rng, appendfsync, tmp_path):
         try:
             server.start()
             for number in range(ROUNDS):
+                disk.slow_syncs(rng.choice(SYNC_SECONDS))
                 with Crew() as crew:
                     for diary in diaries:
                         crew.add(diary.write, server, crew.stop)
                     crew.run_for(rng.uniform(*LOAD_SECONDS[appendfsync]))
                     gone = time.monotonic()
-                    server.kill()
+                    disk.kill(server)
+                disk.slow_syncs(0)
                 seed = rng.randrange(1 << 32)
                 promised = [diary.answered_before(gone - LOST_SECONDS[appendfsync]) for diary in diaries]
                 answered = [len(diary.answered) - 1 for diary in diaries]

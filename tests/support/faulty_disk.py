@@ -19,6 +19,17 @@ class FaultyDisk:
         self.folder = folder
         self._process = process
 
+    def slow_syncs(self, seconds):
+        """How long each fsync of a file takes from now on."""
+        os.setxattr(self.folder, "user.slow-syncs", b"%d" % (seconds * 1000))
+
+    def kill(self, server):
+        """kill -9; what it waited for is not synced, if fsyncs are slow."""
+        os.setxattr(self.folder, "user.hold-syncs", b"-")
+        server.process.kill()
+        os.setxattr(self.folder, "user.drop-syncs", b"-")
+        server.kill()
+
     def power_loss(self, seed):
         """Whoever uses the files has been killed before."""
         os.setxattr(self.folder, "user.power-loss", b"%d" % seed)
@@ -48,7 +59,7 @@ def mounted():
     if not PROGRAM.exists():
         pytest.skip("no libfuse3 when it was built")
     with tempfile.TemporaryDirectory(prefix="ingot-test-") as folder:
-        process = subprocess.Popen([PROGRAM, folder, "-f", "-s"])
+        process = subprocess.Popen([PROGRAM, folder, "-f", "-o", "max_threads=10"])
         try:
             deadline = time.monotonic() + MOUNT_SECONDS
             while not os.path.ismount(folder) and process.poll() is None:
