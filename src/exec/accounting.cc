@@ -131,6 +131,13 @@ void Accounting::note_slowness(const contract::CommandRow& row, Clock::duration 
                       .client_name = run_.client.name()});
 }
 
+void count_ended_wait(Services& services, const contract::CommandRow& row, bool failed) {
+  metrics::CommandStats& counted = services.data.stats.of(contract::listed_row(row));
+  metrics::add(counted.calls);
+  metrics::add(services.data.stats.commands);
+  if (failed) metrics::add(counted.failed);
+}
+
 void count_rejected(Services& services, const contract::CommandRow* row, std::string_view error) {
   if (row != nullptr) metrics::add(services.data.stats.of(contract::listed_row(*row)).rejected);
   services.data.stats.count_error(error);

@@ -59,6 +59,9 @@ class Accounting {
   bool shown_ = false;
 };
 
+// A command that waited to be fed and was not: its time is over, somebody has ended that (it has
+// failed then, whatever its client is told), or its client has left.
+void count_ended_wait(Services& services, const contract::CommandRow& row, bool failed);
 // A command that was refused before it ran.
 void count_rejected(Services& services, const contract::CommandRow* row, std::string_view error);
 // The same; what its client is told.

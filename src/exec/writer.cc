@@ -403,7 +403,7 @@ void Writer::take_item(Item item) {
   if (item.recount) group_.settle(*item.recount);
   if (item.change) make_change(std::move(item.change));
   if (!item.synced.empty()) end_sync_waits(item);
-  if (item.unblock_client != 0) blocked_.take_client(item.unblock_client).reset();
+  if (item.unblock_client != 0) end_left(item.unblock_client);
   if (item.acked) {
     ack_noted_ = false;
     end_ack_waits();

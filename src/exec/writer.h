@@ -176,8 +176,9 @@ class Writer {
   void note_fed();
   void serve_blocked();
   void end_waits();
-  void end_wait(std::unique_ptr<WriteJob> job, std::string_view error);
+  void end_wait(std::unique_ptr<WriteJob> job, std::string_view error, bool failed);
   void end_unblocked();
+  void end_left(uint64_t client);
   void want_sync();
   void want_acks();
   void end_ack_waits();

@@ -7,6 +7,7 @@
 #include "src/contract/replicas.h"
 #include "src/data/change_stream.h"
 #include "src/data/store.h"
+#include "src/exec/accounting.h"
 #include "src/exec/client_pause.h"
 #include "src/exec/following.h"
 #include "src/exec/writer.h"
@@ -81,9 +82,10 @@ void Writer::reply_acked(const Unit::AwaitedAcks& acks, contract::RespSink& repl
   contract::reply_synced(reply, acks.is_synced || syncer_.all_synced(), replicas);
 }
 
-// `error` empty: its time is over.
-void Writer::end_wait(std::unique_ptr<WriteJob> job, std::string_view error) {
+// `error` empty: it is answered as one whose time is over.
+void Writer::end_wait(std::unique_ptr<WriteJob> job, std::string_view error, bool failed) {
   Unit& unit = job->units[job->next++];
+  count_ended_wait(services_, *unit.row, failed);
   job->first_uncommitted = job->next;
   contract::RespSink reply(job->replies, unit.resp);
   if (!unit.silent && !error.empty()) {
@@ -100,7 +102,7 @@ void Writer::end_wait(std::unique_ptr<WriteJob> job, std::string_view error) {
 
 void Writer::end_waits() {
   while (auto job = blocked_.take_due(services_.data.store.now_ms())) {
-    end_wait(std::move(job), {});
+    end_wait(std::move(job), {}, /*failed=*/false);
   }
 }
 
@@ -109,13 +111,19 @@ void Writer::end_unblocked() {
   for (const types::Effects::Unblocked& each : group_.take_unblocked()) {
     if (auto job = blocked_.take_client(each.client)) {
       end_wait(std::move(job),
-               each.as_error ? "UNBLOCKED client unblocked via CLIENT UNBLOCK" : "");
+               each.as_error ? "UNBLOCKED client unblocked via CLIENT UNBLOCK" : "",
+               /*failed=*/true);
     }
   }
 }
 
+void Writer::end_left(uint64_t client) {
+  const auto job = blocked_.take_client(client);
+  if (job) count_ended_wait(services_, *job->units[job->next].row, /*failed=*/false);
+}
+
 void Writer::end_blocked(std::string_view error) {
-  while (auto job = blocked_.take_any()) end_wait(std::move(job), error);
+  while (auto job = blocked_.take_any()) end_wait(std::move(job), error, /*failed=*/true);
   answer();
 }
 
@@ -143,7 +151,7 @@ void Writer::end_sync_waits(const Item& item) {
     if (job == nullptr) continue;  // it ran out of time, or its client has left
     if (item.sync_failed) {
       end_wait(blocked_.take(number),
-               contract::write_error(services_.data.store.engine().trouble()));
+               contract::write_error(services_.data.store.engine().trouble()), /*failed=*/true);
       continue;
     }
     job->units[job->next].waits_for_acks->is_synced = true;
@@ -218,7 +226,7 @@ void Writer::end_ack_waits() {
     const Unit::AwaitedAcks& acks = *job->units[job->next].waits_for_acks;
     if (acks.for_sync && !acks.is_synced) return false;
     if (replicas.count_acked(acks.offset, acks.on_disk) < acks.replicas) return false;
-    end_wait(blocked_.take(number), {});
+    end_wait(blocked_.take(number), {}, /*failed=*/false);
     return true;
   });
   const int64_t now_ms = services_.data.store.now_ms();

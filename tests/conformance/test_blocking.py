@@ -1,9 +1,10 @@
 """Blocking commands: who is served, in which order, by what; the same on both servers.
 
 A scenario is a list of lines "connection command". A command that waits holds up only its
-connection. In the end every connection's replies, in their order, must be equal.
+connection. In the end every connection's replies, in their order, must be equal, and what INFO counts of the commands.
 """
 
+import re
 import shlex
 import time
 
@@ -12,6 +13,7 @@ from support.resp import Timeout
 
 SECONDS = 5.0
 QUIET_SECONDS = 0.05
+COUNTS = r"(cmdstat_(?!info|config)\S+?):(calls=\d+),.*(rejected_calls=\d+,failed_calls=\d+)"
 
 SCENARIOS = {
     "there is something at once": ["a RPUSH l 1 2 3", "b BLPOP l 0", "b BRPOP l 0", "a LRANGE l 0 -1"],
@@ -110,6 +112,7 @@ class Scene:
     def __init__(self, server, protocol):
         self.server, self.protocol = server, protocol
         self.admin = server.client(timeout=SECONDS)
+        self.admin.call("CONFIG", "RESETSTAT")
         self.clients, self.replies, self.owed = {}, {}, {}
 
     def blocked(self):
@@ -148,8 +151,9 @@ class Scene:
         deadline = time.monotonic() + SECONDS
         while self.blocked():  # those whose connection is gone
             assert time.monotonic() < deadline, "a waiting client that left is still counted"
+        statistics = self.admin.call("INFO", "commandstats").text()
         self.admin.close()
-        return self.replies
+        return self.replies, sorted(re.findall(COUNTS, statistics))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
