@@ -136,8 +136,10 @@ struct EngineStats {
   uint64_t running_compactions = 0;
   uint64_t reclaim_rewritten = 0;  // bytes of files that reclaim() wrote again
   uint64_t reclaim_freed = 0;      // bytes that the disk got back by that
-  uint64_t stall_micros = 0;       // time that writes were held back
-  bool writes_stopped = false;     // the engine holds writes back right now
+  // How long writes were held back: until logs are synced, and until memtables and level 0 are
+  // written out (LevelDB does not tell of these).
+  uint64_t stall_micros = 0;
+  bool writes_stopped = false;  // the engine holds writes back right now
   // What has to be free on the disk for the engine to write out what it holds in memory and to
   // rewrite what it rewrites at a time: growth had better stop while there is so much, or what is
   // deleted then gives nothing back.

@@ -70,6 +70,22 @@ uint64_t log_bytes(uint64_t batch_bytes) {
   return batch_bytes + batch_bytes / 1024 + 256;
 }
 
+class Waiting {
+ public:
+  explicit Waiting(std::atomic<uint64_t>& micros) : micros_(micros) {}
+  ~Waiting() {
+    const auto took = std::chrono::steady_clock::now() - begun_;
+    micros_ +=
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::atomic<uint64_t>& micros_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 bool read_synced_mark(const std::string& directory, SyncedMark* mark) {
@@ -160,7 +176,10 @@ bool LogLedger::is_in_directory(const std::string& path) const {
 
 std::shared_ptr<LogLedger::Log> LogLedger::begin(uint64_t number, Disk disk) {
   std::shared_ptr<Log> log(new Log(number, std::move(disk)));
-  (void)name(logs());
+  {
+    const Waiting waiting(waited_micros_);
+    (void)name(logs());
+  }
   std::lock_guard lock(mutex_);
   if (!logs_.empty()) take_room(*logs_.back(), *log);
   logs_.push_back(log);
@@ -200,6 +219,7 @@ Status LogLedger::make_appendable(Log& log) {
   std::vector<std::shared_ptr<Log>> before = logs();
   std::erase_if(before, [&](const auto& each) { return each->number >= log.number; });
   if (!link(before, log)) {
+    const Waiting waiting(waited_micros_);
     std::lock_guard lock(sync_mutex_);
     Status status;
     for (const auto& each : before) {

@@ -134,6 +134,8 @@ class LogLedger {
   uint64_t bytes() const { return bytes_; }
   // Should a log begin now, before_append() would wait for a sync.
   bool lags() const;
+  // How long those who begin logs, and write behind that, have waited for the disk.
+  uint64_t waited_micros() const { return waited_micros_; }
 
  private:
   std::vector<std::shared_ptr<Log>> logs() const;
@@ -149,6 +151,7 @@ class LogLedger {
 
   const std::string directory_;
   std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> waited_micros_{0};
   mutable std::mutex mutex_;                // taken last
   std::vector<std::shared_ptr<Log>> logs_;  // guarded by mutex_; in the order of their numbers
   uint64_t promised_ = 0;                   // guarded by mutex_: to the writes under way

@@ -22,6 +22,13 @@ bool is_rest_little(const contract::WriteContext& ctx, const Record& record, uin
   return record.collection()->count <= rewritten * elements;
 }
 
+// What only this transaction sees is not taken beside the writer, and to write it all anew would
+// hold up everybody.
+bool is_beyond_writer(const contract::WriteContext& ctx, const Record& record, uint64_t elements) {
+  return !ctx.in_place || elements > data::removals_in_place_max(ctx) ||
+         data::has_taken_beside(ctx, record);
+}
+
 data::MakeRest rest_at(int db, std::string_view key, const RestOf& rest_of) {
   return
       [db, name = std::string(key), rest_of](types::KeyReader& keys, const types::PutElement& put,
@@ -45,10 +52,13 @@ void store_rest(contract::WriteContext& ctx, std::string_view key, const Record&
 bool is_large_removal(const contract::WriteContext& ctx, const Record& record, uint64_t elements,
                       uint64_t most) {
   if (!record.collection() || elements <= most) return false;
-  // What only this transaction sees is not taken beside the writer, and to write it all anew would
-  // hold up everybody.
-  return !ctx.in_place || elements > contract::kRemovalsRepeatedByWriter ||
-         is_rest_little(ctx, record, elements) || data::has_taken_beside(ctx, record);
+  return is_beyond_writer(ctx, record, elements) || is_rest_little(ctx, record, elements);
+}
+
+bool is_large_group_removal(const contract::WriteContext& ctx, const Record& record,
+                            uint64_t elements) {
+  return record.collection() && elements > contract::kRemovedByWriter &&
+         is_beyond_writer(ctx, record, elements / 2);
 }
 
 std::optional<data::Rest> leave_rest(contract::WriteContext& ctx, std::string_view key,

@@ -21,6 +21,11 @@ namespace ingot::commands {
 bool is_large_removal(const contract::WriteContext& ctx, const types::Record& record,
                       uint64_t elements, uint64_t most = contract::kRemovedByWriter);
 
+// The same of the records of a consumer group, two for a pending entry, of which the stream's count
+// says nothing.
+bool is_large_group_removal(const contract::WriteContext& ctx, const types::Record& record,
+                            uint64_t elements);
+
 // Makes what is left of the collection of a key, in the pool, and stores it; nothing is stored when
 // it has no changes. Null: the run is given up, or reading failed; return at once.
 using RestOf =
@@ -49,7 +54,11 @@ std::optional<Removed> remove_named(contract::WriteContext& ctx, contract::Args 
                                     Opened<Writer>& opened, uint64_t most, const Limits& limits,
                                     RestWithout rest_without) {
   const contract::Args names = args.subspan(2);  // they live until the command is answered
-  if (!is_large_removal(ctx, opened.record(), names.size(), most)) {
+  // Each is a search, which may read the disk: not of as many as of what lies side by side.
+  const bool is_large =
+      is_large_removal(ctx, opened.record(), names.size(), most) ||
+      (opened.record().collection() && names.size() > contract::kRemovalsRepeatedByWriter);
+  if (!is_large) {
     Removed removed;
     for (const std::string_view name : names) removed.count += opened->remove(name) ? 1 : 0;
     removed.left = opened->finish();

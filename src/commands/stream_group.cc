@@ -131,7 +131,7 @@ void destroy(WriteContext& ctx, Args args) {
   // Consumers that wait are told.
   constexpr types::Touch kTold = types::Touch::kFed;
   const uint64_t elements = group->consumers + 2 * group->pending;
-  if (is_large_removal(ctx, stream.record(), elements)) {
+  if (is_large_group_removal(ctx, stream.record(), elements)) {
     const bool removed = remove_beside(
         ctx, args, stream.record(), elements, kTold,
         [](types::StreamWriter& from, const types::StreamGroup& gone) { from.destroy(gone); },
@@ -168,7 +168,7 @@ void delconsumer(WriteContext& ctx, Args args) {
   if (!group) return;
   const auto consumer = stream->consumer(*group, args[4]);
   if (!consumer) return ctx.reply.integer(0);
-  if (is_large_removal(ctx, stream.record(), 2 * consumer->pending)) {
+  if (is_large_group_removal(ctx, stream.record(), 2 * consumer->pending)) {
     const bool removed = remove_beside(
         ctx, args, stream.record(), 2 * consumer->pending, types::Touch::kQuiet,
         [consumer = *consumer](types::StreamWriter& from, types::StreamGroup& of) {

@@ -48,6 +48,9 @@ inline constexpr uint64_t kRepeatedByWriter = 16'384;
 inline constexpr uint64_t kRemovedByWriter = 4096;
 inline constexpr uint64_t kRemovalsRepeatedByWriter = 65'536;
 inline constexpr size_t kRemovalsRepeatedByWriterBytes = 16 << 20;  // of changes
+// What a removal from a collection that its transaction has changed takes of what a unit may change
+// (memory): of as many as that holds the writer removes each, and writes nothing anew.
+inline constexpr uint64_t kRemovalBytes = 256;
 // Nor elements of so many bytes; of members the order has as much again, some times over.
 inline constexpr uint64_t kPoppedBytesByWriter = 16 << 20;
 inline constexpr uint64_t kMemberBytesByWriter = 4 << 20;

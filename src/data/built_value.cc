@@ -361,6 +361,11 @@ std::optional<Change> change_beside(contract::WriteContext& ctx, std::string_vie
   return made->change;
 }
 
+uint64_t removals_in_place_max(const contract::WriteContext& ctx) {
+  return std::max(contract::kRemovalsRepeatedByWriter,
+                  ctx.data.bounds.changes_bytes / contract::kRemovalBytes);
+}
+
 bool has_taken_beside(const contract::WriteContext& ctx, const types::Record& before) {
   const auto made = std::dynamic_pointer_cast<TakenBeside>(ctx.earlier);
   return made && made->is_made && made->source_states == Names{before.bytes()};

@@ -73,6 +73,8 @@ struct RestOrTaken {
   Rest rest;
   bool is_stored = false;
 };
+// How many the writer removes itself at most from a collection that this transaction has changed.
+uint64_t removals_in_place_max(const contract::WriteContext& ctx);
 // Whether an earlier run of the command has done so, and it is still good for this record.
 bool has_taken_beside(const contract::WriteContext& ctx, const types::Record& before);
 // Requires a collection, and not ctx.in_place unless has_taken_beside().

@@ -110,8 +110,7 @@ void Writer::end_waits() {
 void Writer::end_unblocked() {
   for (const types::Effects::Unblocked& each : group_.take_unblocked()) {
     if (auto job = blocked_.take_client(each.client)) {
-      end_wait(std::move(job),
-               each.as_error ? "UNBLOCKED client unblocked via CLIENT UNBLOCK" : "",
+      end_wait(std::move(job), each.as_error ? "UNBLOCKED client unblocked via CLIENT UNBLOCK" : "",
                /*failed=*/true);
     }
   }

@@ -385,6 +385,7 @@ EngineStats LeveldbEngine::stats() const {
   stats.memory_bytes = memory_bytes();
   stats.memtable_bytes = stats.memory_bytes - std::min(stats.memory_bytes, stats.cache_bytes);
   stats.bytes_written = bytes_written_;
+  stats.stall_micros = ledger_.waited_micros();
   stats.make_room_bytes = room_bytes(upper_bytes());
   stats.makes_room = makes_room_;
   // When growth is refused there has to be enough left to write down what is deleted then.

@@ -80,7 +80,7 @@ EngineStats RocksdbEngine::stats() const {
   stats.running_compactions = property(Property::kNumRunningCompactions);
   stats.reclaim_rewritten = reclaim_rewritten_;
   stats.reclaim_freed = reclaim_freed_;
-  stats.stall_micros = tickers.getTickerCount(rocksdb::STALL_MICROS);
+  stats.stall_micros = tickers.getTickerCount(rocksdb::STALL_MICROS) + ledger_.waited_micros();
   stats.writes_stopped = property(Property::kIsWriteStopped) != 0;
   stats.headroom_bytes = stats.memtable_bytes + kReserveBytes + largest_compaction();
   constexpr uint64_t kTableBytes = 4 << 20;  // what tables take beside what is in memory

@@ -270,6 +270,25 @@ def test_what_is_taken_in_a_transaction_from_a_far_larger_one(pair):
     assert redis == ingot
 
 
+@pytest.mark.parametrize("removal", [["DESTROY", "k", "g"], ["DELCONSUMER", "k", "g", "c"]])
+def test_a_group_with_much_pending_goes_in_a_transaction(pair, removal):
+    pair.reset()
+    replies = []
+    for server in pair.servers:
+        with server.client(timeout=60) as client:
+            for first in range(1, 34_001, 2000):
+                client.pipeline([["XADD", "k", f"{n}-1", "f", "v"] for n in range(first, first + 2000)])
+            for group in "gh":
+                client.call("XGROUP", "CREATE", "k", group, "0")
+                for count, consumer in ((11_300, "c"), (11_300, "c"), (11_300, "c"), (5, "d")):
+                    client.call("XREADGROUP", "GROUP", group, consumer, "COUNT", count, "STREAMS", "k", ">")
+            lines = [["MULTI"], ["XADD", "k", "40000-1", "f", "v"], ["XGROUP", *removal], ["XADD", "k", "40001-1", "f", "v"], ["EXEC"]]
+            replies.append([*client.pipeline(lines), client.call("XINFO", "GROUPS", "k"), client.call("XPENDING", "k", "h")])
+    assert replies[0] == replies[1], str(replies)[:300]
+    redis, ingot = pair.both("DEBUG", "DIGEST-VALUE", "k")
+    assert redis == ingot
+
+
 @pytest.mark.parametrize("first", ["DEL", "RENAME", "SET", "itself"])
 def test_additions_to_what_the_transaction_has_changed(pair, first):
     fill(pair)

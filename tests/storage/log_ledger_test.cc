@@ -193,6 +193,7 @@ TEST_CASE("LogLedger: a log begins behind one that is not synced when all before
     CHECK_FALSE(begun);
     slow.unlock();
     writer.join();
+    CHECK(ledger.waited_micros() > 0);
     CHECK(syncs >= 1);
     CHECK(mark().log >= 2);
   }
